@@ -189,14 +189,14 @@ function inPanel(chart, view, text) {
   };
 }
 
-/** The highest point of a line, which has at least one. */
+/** The highest point of a line, if it has points. */
 function highest({ points }) {
-  return points.reduce((best, point) => (point[1] > best[1] ? point : best));
+  return points.reduce((best, point) => (best && best[1] >= point[1] ? best : point), undefined);
 }
 
 /** The label of the highest point of a line over time. `other`: a point whose label it must not hide. */
 function peak(line, chart, other) {
-  if (!chart.marks.peaks) return {};
+  if (!chart.marks.peaks || line.points.length === 0) return {};
   const [at, value] = highest(line);
   const share = (x) => (x - chart.x.min) / (chart.x.max - chart.x.min);
   const near = other && Math.abs(share(at) - share(other[0])) < 0.2;

@@ -117,10 +117,11 @@ impl<'a> SideBySide<'a> {
 /// Divides a fact whose values are lists, such as a kernel command line, into the items that all have
 /// and those that differ.
 fn without_common_items((name, values): Fact) -> Vec<Fact> {
+    let between = separator(&values);
     let lists: Option<Vec<Vec<&str>>> = values
         .iter()
         .map(|values| match values.as_slice() {
-            [one] => Some(items(one)),
+            [one] => Some(one.split(between).filter(|item| !item.is_empty()).collect()),
             _ => None,
         })
         .collect();
@@ -132,7 +133,7 @@ fn without_common_items((name, values): Fact) -> Vec<Fact> {
     if common.len() < FEW_ITEMS {
         return vec![(name, values)];
     }
-    let joined = |items: Vec<&str>| vec![items.join(", ")];
+    let joined = |items: Vec<&str>| vec![items.join(between)];
     let rest = lists.iter().map(|list| {
         let rest: Vec<&str> = list.iter().copied().filter(|item| !in_all(item)).collect();
         if rest.is_empty() { Vec::new() } else { joined(rest) }
@@ -141,10 +142,9 @@ fn without_common_items((name, values): Fact) -> Vec<Fact> {
     vec![(format!("{name}, where different"), rest.collect()), (format!("{name}, in common"), all)]
 }
 
-/// Items of a list that is separated by commas or by spaces.
-fn items(text: &str) -> Vec<&str> {
-    let between = if text.contains(", ") { ", " } else { " " };
-    text.split(between).filter(|item| !item.is_empty()).collect()
+/// What separates the items of a list.
+fn separator(values: &[Vec<String>]) -> &'static str {
+    if values.iter().flatten().any(|value| value.contains(", ")) { ", " } else { " " }
 }
 
 fn differences(label: &str, columns: &[&str], facts: Vec<Fact>) -> Markup {
@@ -216,6 +216,25 @@ mod tests {
             assert_eq!(two.matches(text).count(), 1, "{text}: {two}");
         }
         assert_eq!(two.matches("target</td>").count(), 1, "{two}");
+    }
+
+    #[test]
+    fn lists_are_divided_into_common_and_different_items() {
+        let fact = |line: &str| vec![("cmdline".to_owned(), line.to_owned())];
+        let lines = [
+            ("a", fact("quiet splash ro root=/dev/sda ")),
+            ("b", fact("ro quiet splash root=/dev/sda nohz=off")),
+        ];
+        let page =
+            SideBySide::grouped(lines.into_iter()).tables("Machine", "records").into_string();
+        for text in [
+            "where different</td>",
+            ">–</td>",
+            ">nohz=off</td>",
+            ">quiet splash ro root=/dev/sda</td>",
+        ] {
+            assert_eq!(page.matches(text).count(), 1, "{text}: {page}");
+        }
     }
 
     #[test]

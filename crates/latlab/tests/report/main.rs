@@ -7,10 +7,16 @@
     reason = "a test of a whole program starts programs and writes files"
 )]
 
+mod browser;
+mod readable;
+#[path = "../sample/mod.rs"]
 mod sample;
+#[path = "../sample_explained/mod.rs"]
 mod sample_explained;
+#[path = "../sample_scan/mod.rs"]
 mod sample_scan;
 
+use browser::{browse, corners, drawn, hard_to_read};
 use latlab_core::time::Nanos;
 use resvg::tiny_skia::Pixmap;
 use std::path::Path;
@@ -38,98 +44,6 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Returns the page after its scripts have run, and the log of the browser.
-fn browse(page: &Path) -> (String, String) {
-    let profile = tempfile::tempdir().unwrap();
-    let output = Command::new("timeout")
-        .args(["60", "/usr/bin/chromium", "--headless=new", "--no-sandbox"])
-        .args(["--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update"])
-        .args([
-            "--disable-sync",
-            "--enable-logging=stderr",
-            "--v=0",
-            "--run-all-compositor-stages-before-draw",
-        ])
-        .args(["--window-size=1200,2400", "--virtual-time-budget=5000"])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg("--dump-dom")
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .expect("coreutils are installed");
-    assert!(
-        output.status.success(),
-        "this test needs a working /usr/bin/chromium (Debian's chromium package): {}",
-        said(&output)
-    );
-    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
-    (dom, said(&output))
-}
-
-/// Tells the page around it what is hard to read, once the charts are drawn.
-const LOOK: &str = r#"<script>
-const looking = setInterval(() => {
-  const root = document.documentElement;
-  if (root.dataset.drawn === undefined) return;
-  clearInterval(looking);
-  const said = [];
-  const all = (selector) => [...document.querySelectorAll(selector)];
-  if (root.scrollWidth > innerWidth) said.push(`the page scrolls sideways to ${root.scrollWidth}`);
-  const headings = all("h1, h2, h3").map((heading) => heading.textContent.trim());
-  headings.filter((text, n) => headings.indexOf(text) !== n).forEach((text) => said.push(`twice: ${text}`));
-  for (const text of all(".chart text, .drawing div, .drawing span")) {
-    const words = text.textContent.trim();
-    if (!words || text.children.length || text.getClientRects().length === 0) continue;
-    const matrix = text.getScreenCTM?.();
-    const size = parseFloat(getComputedStyle(text).fontSize) * (matrix ? Math.hypot(matrix.a, matrix.b) : 1);
-    if (size < 9) said.push(`${size} px: ${words}`);
-    if (/^\d+\/\d+$/.test(words)) said.push(`a legend has pages: ${words}`);
-    const [box, around] = [text, text.closest(".chart, .drawing")].map((one) => one.getBoundingClientRect());
-    if (box.right > around.right + 2 || box.left < around.left - 2) said.push(`cut: ${words}`);
-  }
-  for (const table of innerWidth > 1000 ? all(".wide") : []) {
-    if (table.scrollWidth > table.clientWidth) said.push(`a table is cut: ${table.getAttribute("aria-label")}`);
-  }
-  parent.postMessage(said, "*");
-}, 20);
-</script></body>"#;
-
-/// Returns what is hard to read on pages in `folder`, at a width in pixels.
-fn hard_to_read(folder: &Path, pages: &[&str], width: u32) -> Vec<String> {
-    let frames = pages.iter().enumerate().map(|(n, page)| {
-        let text = std::fs::read_to_string(folder.join(page)).unwrap();
-        put(folder, &format!("look-{n}.html"), &text.replace("</body>", LOOK));
-        format!("<iframe src='look-{n}.html'></iframe>")
-    });
-    let frames: String = frames.collect();
-    let around = format!(
-        "<pre></pre><script>addEventListener('message', ({{ data }}) => document.querySelector('pre')\
-         .append(...data.map((one) => one + '\\n'), 'looked\\n'))</script>\
-         <style>iframe {{ width: {width}px; height: 2000px; border: 0 }}</style>{frames}"
-    );
-    put(folder, "around.html", &around);
-    let (dom, _) = browse(&folder.join("around.html"));
-    let (_, said) = dom.split_once("<pre>").unwrap();
-    let said: Vec<&str> = said.split_once("</pre>").unwrap().0.lines().collect();
-    let looked = said.iter().filter(|line| **line == "looked").count();
-    assert_eq!(looked, pages.len(), "pages that were drawn at {width} px: {said:?}");
-    said.into_iter().filter(|line| *line != "looked").map(str::to_owned).collect()
-}
-
-/// Returns the figure with this id.
-fn drawn<'a>(dom: &'a str, id: &str) -> &'a str {
-    let (_, rest) = dom.split_once(&format!("id=\"{id}\"")).unwrap();
-    rest.split_once("</figure>").unwrap().0
-}
-
-/// Returns the numbers of corners of the lines in a drawing, without grid and icons.
-fn corners(drawing: &str) -> Vec<usize> {
-    let paths = drawing.split("<path d=\"").skip(1);
-    let paths = paths.map(|path| path.split_once('"').unwrap().0);
-    let corners = paths.map(|path| path.split_ascii_whitespace().count() / 2);
-    corners.filter(|corners| *corners > 40).collect()
-}
-
 #[test]
 fn browser_draws_every_series_without_console_messages() {
     let folder = folder();
@@ -149,6 +63,10 @@ fn browser_draws_every_series_without_console_messages() {
     for text in ["cyclic · CPU 2", "cyclic · CPU 1 · corrected", ">100 µs<", ">0.01 %<"] {
         assert!(ccdf.contains(text), "{text}");
     }
+    // Three lines have a panel each, and the worst sample is labelled.
+    let timeline = drawn(&dom, "timeline");
+    assert_eq!(timeline.matches("font-weight: 600").count(), 3, "titles of panels: {timeline}");
+    assert_eq!(timeline.matches(">2 s<").count(), 1, "{timeline}");
     assert!(dom.contains("max 2 s on CPU 1"));
     assert!(dom.contains("note=&lt;b&gt;&amp;bold&lt;/b&gt;"));
 }
@@ -396,88 +314,6 @@ fn traced() -> latlab_core::record::Record {
         (sample.causes, sample.path) = (Vec::new(), Some(sample_explained::path()));
     }
     record
-}
-
-#[test]
-fn every_page_is_readable_on_narrow_and_wide_screens() {
-    let folder = folder();
-    put(folder.path(), "why.json", &sample_explained::record().to_json());
-    put(folder.path(), "traced.json", &traced().to_json());
-    put(folder.path(), "scans.json", &scanned(&[0, 1]));
-    put(folder.path(), "other-scans.json", &scanned(&[2]));
-    let many: Vec<String> = (1..=9).map(|n| format!("a-long-name-of-a-record-{n}.json")).collect();
-    for (times, name) in (1..).zip(&many) {
-        let mut record = sample::record(times);
-        record.plan.seed = times;
-        record.machine.cmdline = format!("{} isolcpus={times}", "quiet nohz_full=1-63 ".repeat(9));
-        put(folder.path(), name, &record.to_json());
-    }
-    let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let reports: [(&str, &[&str]); 6] = [
-        ("one.html", &["run.json"]),
-        ("why.html", &["why.json"]),
-        ("both.html", &["run.json", "why.json"]),
-        ("traced.html", &["traced.json"]),
-        ("scans.html", &["scans.json", "other-scans.json"]),
-        ("many.html", &many),
-    ];
-    for (page, records) in reports {
-        let output = report(folder.path(), &[records, &["-o", page]].concat());
-        assert!(output.status.success(), "{}", said(&output));
-    }
-    let pages = reports.map(|(page, _)| page);
-    for width in [400, 1300] {
-        let complaints = hard_to_read(folder.path(), &pages, width);
-        assert!(complaints.is_empty(), "{width}: {complaints:#?}");
-    }
-}
-
-/// Writes the notes that are visible into the page's first element.
-const SHOWN: &str = r#"<script>
-  const shown = (note) => getComputedStyle(note).display !== "none" && note.textContent;
-  document.documentElement.dataset.notes = [...document.querySelectorAll(".unhovered")].map(shown).join("; ");
-</script></body>"#;
-
-/// A page is printed as its style sheet for paper says, without tooltips.
-#[test]
-fn causes_of_worst_samples_are_on_paper() {
-    let folder = folder();
-    put(folder.path(), "why.json", &sample_explained::record().to_json());
-    report(folder.path(), &["why.json"]);
-    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
-    let notes = |page: &str| {
-        put(folder.path(), "report.html", &page.replace("</body>", SHOWN));
-        let (dom, _) = browse(&folder.path().join("report.html"));
-        let (_, notes) = dom.split_once("data-notes=\"").unwrap();
-        notes.split_once('"').unwrap().0.to_owned()
-    };
-    let screen = page.replace("(hover: none)", "(max-width: 1px)");
-    assert_eq!(notes(&screen), "false; false");
-    let paper = notes(&screen.replace("@media print", "@media screen"));
-    let worst = "350 µs interrupts-off (stress-ng-vm (pid 123) in copy_page_range+0x6f2), \
-                 50 µs interrupt (interrupt 24 (virtio0-input)), 50 µs dispatch; 175 µs ";
-    assert!(paper.starts_with(worst), "{paper}");
-}
-
-#[test]
-fn headline_says_why_a_record_was_late() {
-    let folder = folder();
-    put(folder.path(), "why.json", &sample_explained::record().to_json());
-    put(folder.path(), "traced.json", &traced().to_json());
-    let header = |record: &str| {
-        report(folder.path(), &[record]);
-        let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
-        page.split_once("</header>").unwrap().0.to_owned()
-    };
-    for text in ["why wake-ups were late", "60 % ", "30 % ", "NET_RX"] {
-        assert!(header("why.json").contains(text), "{text}");
-    }
-    for text in [
-        "interrupts off for 3 µs of 2.004 ms, by timer_handler",
-        "most expensive functions: wake_up 2 µs, timer_handler 1.5 µs",
-    ] {
-        assert!(header("traced.json").contains(text), "{text}");
-    }
 }
 
 #[test]
