@@ -1,14 +1,16 @@
 //! The explanations of all late wake-ups of a run, summarized for its record.
 
 use super::LateWakeUp;
+use super::probes::LastEvents;
 use crate::cause;
 use latlab_bpf::Recorder;
 use latlab_core::explain::charge::{Circumstances, Explanation};
+use latlab_core::explain::history;
 use latlab_core::explain::names::Names;
 use latlab_core::explain::summary::{self, Summary};
 use latlab_core::machine::{Machine, TimeDomain};
 use latlab_core::record::Sample;
-use latlab_core::record::explained::{Cost, Explained};
+use latlab_core::record::explained::{Cost, Explained, History};
 use latlab_core::symbols::{NoSymbols, Symbols};
 use latlab_core::time::Nanos;
 use latlab_sys::machine::interrupts;
@@ -28,6 +30,19 @@ impl Explanations {
         self.explained.lost += count;
         let lost = format!("{count} samples lost: they came faster than they were read");
         self.explained.missing.extend((count > 0).then_some(lost));
+    }
+}
+
+impl Explanations {
+    /// Adds what happened before the sample that ended the run, or why that is not known.
+    pub(super) fn add_history(&mut self, history: Option<std::io::Result<History>>) {
+        match history {
+            Some(Ok(history)) => self.explained.history = Some(history),
+            Some(Err(e)) => {
+                self.explained.missing.push(format!("the last events could not be read: {e}"));
+            }
+            None => {}
+        }
     }
 }
 
@@ -116,6 +131,16 @@ impl Summarizer {
         let kept = self.kept.iter().map(|one| (one.late.name.as_str(), one.late.latency));
         let counted = self.summary.worst().iter().map(|one| (one.probe.as_str(), one.latency));
         kept.chain(counted).max_by_key(|(_, latency)| *latency)
+    }
+
+    /// The activities in the last second before a sample.
+    pub(super) fn history(&self, last: LastEvents) -> std::io::Result<History> {
+        const KEPT: Nanos = Nanos::from_secs(1);
+        let LastEvents { cpu, until, origin, events } = last;
+        let end = origin + until;
+        let span = (origin.max(end - KEPT), end);
+        let activities = history::activities(&events?, span, origin, &self.names);
+        Ok(History { cpu, activities })
     }
 
     /// A summary, for the live view, of the wake-ups above a latency, or of the worst of them.
