@@ -14,6 +14,10 @@ pub(crate) const FILTER: usize = 1024;
 const WAKE: usize = 664;
 const EVENT: usize = 64;
 const FRAMES: usize = 32;
+/// Size of the state of a CPU in `struct ring`, which its events follow.
+const RING: usize = 344;
+/// Number of events kept for each CPU.
+const EVENTS: u64 = 16384;
 
 /// `struct settings`.
 #[derive(Debug)]
@@ -100,6 +104,21 @@ fn events(read: &mut Reader<'_>, (first, count): (u32, u32), end: Nanos) -> (Vec
     let needed = &events[..events.partition_point(|event| event.at < end)];
     let torn = torn || is_switch_missing(needed);
     (events, torn)
+}
+
+/// Decodes a `struct ring`: the last events of a CPU that are complete, in the order of time.
+pub(crate) fn ring(bytes: &[u8]) -> Vec<Event> {
+    let written = Reader(bytes).u64();
+    let event = |nth: u64| {
+        let place = usize::try_from(nth % EVENTS).ok()? * EVENT + RING;
+        let seq = u32::try_from((nth + 1) & u64::from(u32::MAX)).ok()?;
+        Reader(bytes.get(place..)?).event(seq)
+    };
+    let kept = written.saturating_sub(EVENTS)..written;
+    let mut events: Vec<Event> = kept.filter_map(event).collect();
+    events.sort_by_key(|event| event.at);
+    stolen_since_previous(&mut events);
+    events
 }
 
 /// Converts the total stolen time of each event, kept in 16 bits in units of 1024 ns, to the time
@@ -334,6 +353,21 @@ mod tests {
         );
         let nested = [stolen(1, 50, 40), stolen(2, 60, 39)];
         assert_eq!(since(&nested), [0, 0], "more than the elapsed time");
+    }
+
+    #[test]
+    fn ring_has_the_last_complete_events() {
+        let mut bytes = vec![0; RING + usize::try_from(EVENTS).unwrap() * EVENT];
+        let mut put = |seq: u32, at: u64| {
+            let place = RING + (seq as usize - 1) % usize::try_from(EVENTS).unwrap() * EVENT;
+            bytes[place..place + EVENT].copy_from_slice(&switch(seq, at, 1, 2));
+        };
+        // The ring has wrapped around; the slot of event 3 still has an older one.
+        (4..=16_386).for_each(|seq| put(seq, u64::from(seq) * 10));
+        bytes[..8].copy_from_slice(&16_386_u64.to_ne_bytes());
+        let times: Vec<u64> = ring(&bytes).iter().map(|event| event.at.0).collect();
+        assert_eq!((times.len(), times[0], times[times.len() - 1]), (16_383, 40, 163_860));
+        assert!(ring(&[]).is_empty() && ring(&[255; 8]).is_empty());
     }
 
     #[test]

@@ -3,10 +3,10 @@
 mod load;
 
 use crate::counting::Counting;
-use crate::layout::{FILTER, WAKES, WATCHED};
+use crate::layout::{self, FILTER, WAKES, WATCHED};
 use crate::object::{self, ProgramCost, ZERO, lock, read_u64};
 use crate::refusal::{RecorderError, check};
-use latlab_core::explain::{Comm, Window};
+use latlab_core::explain::{Comm, Event, Window};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::root::Root;
@@ -35,6 +35,7 @@ pub struct Recorder {
     filter: MapHandle,
     tasks: MapHandle,
     lost: MapHandle,
+    rings: MapHandle,
     /// Number of threads not watched because their slot is in use.
     colliding: u64,
     missing: Vec<&'static str>,
@@ -162,6 +163,12 @@ impl Recorder {
                 polled => polled.map_err(|error| io_error(&error))?,
             }
         }
+    }
+
+    /// The last events of a CPU, at most 16384, in the order of time.
+    pub fn last_events(&self, cpu: u32) -> io::Result<Vec<Event>> {
+        let ring = self.rings.lookup(&cpu.to_ne_bytes(), MapFlags::ANY);
+        Ok(layout::ring(&ring.map_err(|error| io_error(&error))?.unwrap_or_default()))
     }
 
     /// Numbers of events and wake-ups that were not recorded since the start.

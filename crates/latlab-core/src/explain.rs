@@ -9,6 +9,7 @@
 mod any;
 pub mod charge;
 pub mod evidence;
+pub mod history;
 pub mod names;
 pub mod pairing;
 pub mod segment;

@@ -138,6 +138,15 @@ impl<'a> Rig<'a> {
         }
     }
 
+    /// The CPU and the time of the first sample above the limit, which ended the measurement.
+    pub(crate) fn tripped(&self) -> Option<(u32, Nanos)> {
+        let tripped = self.measured.iter().filter_map(|one| {
+            let late = one.recording.tripped?.late;
+            Some((one.first_cpu(), late.at))
+        });
+        tripped.min_by_key(|(_, at)| *at)
+    }
+
     /// Whether the user or a sample above the limit has ended the measurement.
     pub(crate) fn is_over(&self) -> bool {
         self.interrupted || self.measured.iter().any(|m| m.recording.tripped.is_some())

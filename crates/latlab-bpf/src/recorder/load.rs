@@ -33,6 +33,7 @@ pub(super) fn load(watch: &Watch, threshold: Nanos) -> libbpf_rs::Result<Recorde
         filter: map(&object, ".bss.filter")?,
         tasks: map(&object, "tasks")?,
         lost: map(&object, ".bss.lost")?,
+        rings: map(&object, "rings")?,
         colliding: 0,
         missing,
         counting: Counting::begin(),

@@ -83,7 +83,7 @@ impl Names {
         }
     }
 
-    fn interrupt(&self, line: Line) -> String {
+    pub(super) fn interrupt(&self, line: Line) -> String {
         match line {
             Line::Timer => "timer interrupt".to_owned(),
             Line::Reschedule => "reschedule interrupt".to_owned(),
@@ -124,7 +124,7 @@ impl Names {
         frames.collect::<Vec<_>>().join(";")
     }
 
-    fn short(&self, address: u64) -> Option<String> {
+    pub(super) fn short(&self, address: u64) -> Option<String> {
         let symbol = self.symbols.find(address)?;
         Some(match symbol.module {
             Some(module) => format!("{} [{module}]", symbol.function),
@@ -133,7 +133,7 @@ impl Names {
     }
 }
 
-fn softirq(number: u8) -> String {
+pub(super) fn softirq(number: u8) -> String {
     SOFTIRQS
         .get(usize::from(number))
         .map_or_else(|| format!("softirq {number}"), |name| (*name).to_owned())

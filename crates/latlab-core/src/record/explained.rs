@@ -34,6 +34,41 @@ pub struct Explained {
     /// Missing information and its reason, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub missing: Vec<String>,
+    /// What the CPU of the sample that ended the run did before it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub history: Option<History>,
+}
+
+/// The last activities of a CPU before a late sample.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// The CPU.
+    pub cpu: u32,
+    /// The activities, in the order of their ends.
+    pub activities: Vec<Activity>,
+}
+
+/// An activity of a CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activity {
+    /// Its start, since counting began.
+    pub at: Nanos,
+    /// Its length.
+    pub ns: Nanos,
+    /// Its kind.
+    pub kind: Kind,
+    /// The task, or the interrupt, softirq or callback.
+    pub name: String,
+}
+
+/// Kinds of activities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A task had the CPU.
+    Task,
+    /// An interrupt, a softirq or the callback of a timer ran.
+    Interrupt,
 }
 
 /// The explanations of a run.
@@ -84,7 +119,7 @@ pub struct Cost {
 }
 
 impl Explained {
-    /// Adds the summary of another run.
+    /// Adds the summary of another run. The history stays that of the first.
     pub fn add(&mut self, other: &Explained) {
         let nothing = self.late == 0 && self.wake_ups == 0;
         self.above = if nothing { other.above } else { self.above.min(other.above) };
@@ -181,6 +216,7 @@ mod tests {
             counted: Nanos(10),
             lost: 2,
             missing: vec!["no symbols".to_owned()],
+            history: None,
         }
     }
 

@@ -10,6 +10,7 @@ use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
 use latlab_core::record::explained::Explanations;
 use latlab_core::time::Nanos;
+use std::sync::Arc;
 
 /// Runs the probes and explains their late wake-ups if the plan requests it; or explains those of
 /// other tasks. A failure after something was measured is returned along with the results.
@@ -33,8 +34,12 @@ pub(super) fn run(
     }
     let above = explain.above;
     let (measured, explanations) = ProbeExplainer::explain(above, usual, machine, |observer| {
-        rig.observer = Some(observer);
+        rig.observer = Some(Arc::<ProbeExplainer>::clone(&observer));
         let measured = measure(probes, rig);
+        // At once: the loads still run, and their events replace the earlier ones.
+        if let Some((cpu, at)) = rig.tripped() {
+            observer.keep_last_events(cpu, at);
+        }
         rig.observer = None;
         measured
     })?;
@@ -52,7 +57,7 @@ fn measure_without(probes: &[Built<dyn Probe>], rig: &mut Rig<'_>) -> Result<Nan
     rig.measure_briefly(|rig| measure(probes, rig))?;
     let measured = std::mem::take(&mut rig.measured);
     rig.figures.clear();
-    if rig.interrupted || measured.iter().any(|one| one.recording.tripped.is_some()) {
+    if rig.interrupted {
         rig.measured = measured;
         return Ok(Nanos(0));
     }

@@ -7,14 +7,15 @@ use crate::failure::Result;
 use crate::lock::lock;
 use crate::rig::Observer;
 use latlab_bpf::Recorder;
-use latlab_core::explain::Window;
 use latlab_core::explain::pairing::Pairing;
 use latlab_core::explain::threshold;
+use latlab_core::explain::{Event, Window};
 use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
-use latlab_core::record::explained::{Explained, Explanations};
+use latlab_core::record::explained::{Explained, Explanations, History};
 use latlab_core::time::Nanos;
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Mutex};
 
 /// The measuring threads, and the recorder that watches them.
@@ -27,6 +28,18 @@ pub(crate) struct ProbeExplainer {
     /// The threshold until enough samples are known to compute one.
     initial: Nanos,
     live: LiveSummary,
+    /// The events before the sample that ended the measurement.
+    last: Mutex<Option<LastEvents>>,
+}
+
+/// The last events of a CPU before a sample.
+pub(super) struct LastEvents {
+    pub(super) cpu: u32,
+    /// When the sample was taken, since counting began.
+    pub(super) until: Nanos,
+    /// When counting began.
+    pub(super) origin: Nanos,
+    pub(super) events: io::Result<Vec<Event>>,
 }
 
 /// A thread that measures, and its samples.
@@ -66,16 +79,28 @@ impl ProbeExplainer {
             above,
             initial,
             live: LiveSummary::default(),
+            last: Mutex::default(),
         }
+    }
+
+    /// Keeps the last events of a CPU before a sample, which was taken `until` after counting began.
+    pub(crate) fn keep_last_events(&self, cpu: u32, until: Nanos) {
+        let threads = lock(&self.threads);
+        let origins = threads.values().filter(|thread| thread.cpu == cpu);
+        let origin = origins.map(|thread| thread.feed.origin()).max().unwrap_or_default();
+        let events = lock(&self.recorder).last_events(cpu);
+        *lock(&self.last) = Some(LastEvents { cpu, until, origin, events });
     }
 
     /// The explanations of all samples. Samples up to `kept_above` were not kept.
     pub(super) fn finish(&self, summarizer: Summarizer, kept_above: Nanos) -> Explanations {
+        let history = lock(&self.last).take().map(|last| summarizer.history(last));
         let samples = self.samples();
         let above = threshold::late_above(self.above, &samples).max(kept_above);
         let mut explanations = summarizer.finish(samples.count(), above, &lock(&self.recorder));
         let lost = lock(&self.threads).values().map(|one| one.feed.lost()).sum();
         add_lost_samples(&mut explanations.explained, lost);
+        add_history(&mut explanations.explained, history);
         explanations
     }
 
@@ -151,6 +176,17 @@ fn add_lost_samples(explained: &mut Explained, count: u64) {
     explained.lost += count;
     let lost = format!("{count} samples lost: they came faster than they were read");
     explained.missing.extend((count > 0).then_some(lost));
+}
+
+/// Adds what happened before the sample that ended the run, or why that is not known.
+fn add_history(explained: &mut Explained, history: Option<io::Result<History>>) {
+    match history {
+        Some(Ok(history)) => explained.history = Some(history),
+        Some(Err(e)) => {
+            explained.missing.push(format!("the last events could not be read: {e}"));
+        }
+        None => {}
+    }
 }
 
 impl MeasuringThread {

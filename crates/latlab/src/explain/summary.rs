@@ -1,13 +1,15 @@
 //! The explanations of all late wake-ups of a run, summarized for its record.
 
 use super::LateWakeUp;
+use super::probes::LastEvents;
 use crate::cause;
 use latlab_bpf::Recorder;
 use latlab_core::explain::charge::{Circumstances, Explanation};
+use latlab_core::explain::history;
 use latlab_core::explain::names::Names;
 use latlab_core::explain::summary::{self, Summary};
 use latlab_core::machine::{Machine, TimeDomain};
-use latlab_core::record::explained::{Cost, Explained, Explanations};
+use latlab_core::record::explained::{Cost, Explained, Explanations, History};
 use latlab_core::symbols::{NoSymbols, Symbols};
 use latlab_core::time::Nanos;
 use latlab_sys::machine::interrupts;
@@ -99,6 +101,16 @@ impl Summarizer {
         let kept = self.kept.iter().map(|one| (one.late.name.as_str(), one.late.latency));
         let counted = self.summary.worst().iter().map(|one| (one.probe.as_str(), one.latency));
         kept.chain(counted).max_by_key(|(_, latency)| *latency)
+    }
+
+    /// The activities in the last second before a sample.
+    pub(super) fn history(&self, last: LastEvents) -> std::io::Result<History> {
+        const KEPT: Nanos = Nanos::from_secs(1);
+        let LastEvents { cpu, until, origin, events } = last;
+        let end = origin + until;
+        let span = (origin.max(end - KEPT), end);
+        let activities = history::activities(&events?, span, origin, &self.names);
+        Ok(History { cpu, activities })
     }
 
     /// The explanations so far of the wake-ups above a latency, or of the worst of them.

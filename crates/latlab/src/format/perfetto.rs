@@ -1,5 +1,7 @@
 //! Worst wake-ups as a trace for Perfetto (ui.perfetto.dev), in JSON Trace Event Format: a track
-//! for each probe and CPU, a slice for each wake-up, and inside of it a slice for each charge.
+//! for each probe and CPU, a slice for each wake-up, and inside of it a slice for each charge; and
+//! what a CPU did before the sample that ended the run, in one track for tasks and one for
+//! interrupts.
 //!
 //! Slices of a track must be nested or disjoint, so tasks of one name that wait at the same time
 //! have separate tracks. A slice is a pair of begin and end events rather than one event with a
@@ -9,9 +11,11 @@ use super::output::{self, Destination, Format};
 use super::picture::NamedRecord;
 use super::{micro, printable};
 use crate::part::About;
+use latlab_core::record::explained::{Activity, History, Kind};
 use latlab_core::record::{Charge, Sample};
 use latlab_core::time::Nanos;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 
 /// The format in the table of output formats.
 pub(super) const FORMAT: Format = Format {
@@ -54,6 +58,33 @@ fn record(pid: u32, source: &NamedRecord) -> Vec<Value> {
             events.push(name("thread_name", pid, tid, &title));
         }
         events.extend(slices(pid, tid, sample));
+    }
+    let history = source.record.explained.as_ref().and_then(|explained| explained.history.as_ref());
+    let next = u32::try_from(tracks.len()).unwrap_or(u32::MAX - 2).saturating_add(1);
+    events.extend(history.into_iter().flat_map(|history| activities(pid, next, history)));
+    events
+}
+
+/// Returns the activities of a CPU, in the tracks `tid` and the one after it.
+fn activities(pid: u32, tid: u32, history: &History) -> Vec<Value> {
+    let mut events = Vec::new();
+    for (tid, kind, what) in [(tid, Kind::Task, "tasks"), (tid + 1, Kind::Interrupt, "interrupts")]
+    {
+        events.push(name("thread_name", pid, tid, &format!("CPU {}: {what}", history.cpu)));
+        let all = history.activities.iter().filter(|one| one.kind == kind);
+        let mut all: Vec<&Activity> = all.collect();
+        all.sort_by_key(|one| (one.at, Reverse(one.ns)));
+        let mut open: Vec<(Nanos, Value)> = Vec::new();
+        for one in all {
+            while let Some((_, end)) = open.pop_if(|(end, _)| *end <= one.at) {
+                events.push(end);
+            }
+            let facts = json!({ "ns": one.ns });
+            let [begin, end] = slice(pid, tid, &one.name, (one.at, one.ns), &facts);
+            events.push(begin);
+            open.push((one.at + one.ns, end));
+        }
+        events.extend(open.into_iter().rev().map(|(_, end)| end));
     }
     events
 }
@@ -205,6 +236,32 @@ mod tests {
         let wake_ups = wake_ups.filter(|event| event["args"]["latency_ns"].is_u64());
         let tracks: Vec<u64> = wake_ups.map(|event| event["tid"].as_u64().unwrap()).collect();
         assert_eq!(tracks, [1, 2, 1]);
+    }
+
+    #[test]
+    fn activities_of_a_cpu_are_nested_in_their_tracks() {
+        let activity = |at, ns, kind, name: &str| {
+            let name = name.to_owned();
+            Activity { at: Nanos(at), ns: Nanos(ns), kind, name }
+        };
+        let activities = vec![
+            activity(10, 20, Kind::Interrupt, "callback"),
+            activity(10, 30, Kind::Interrupt, "timer interrupt"),
+            activity(5, 50, Kind::Task, "cc1 (pid 7)"),
+            activity(40, 5, Kind::Interrupt, "softirq"),
+            activity(55, 5, Kind::Task, "idle"),
+        ];
+        let events = super::activities(1, 4, &History { cpu: 3, activities });
+        let events = serde_json::from_value::<Vec<Event>>(events.into()).unwrap();
+        let found: Vec<_> = slices(events).into_iter().map(|one| (one.tid, one.name)).collect();
+        let expected = [
+            (4, "cc1 (pid 7)"),
+            (4, "idle"),
+            (5, "callback"),
+            (5, "timer interrupt"),
+            (5, "softirq"),
+        ];
+        assert_eq!(found, expected.map(|(tid, name)| (tid, name.to_owned())));
     }
 
     #[test]

@@ -110,5 +110,6 @@ fn explained() -> Explained {
         counted: Nanos::from_secs(1),
         lost: 7,
         missing: vec!["page faults: this kernel has no event for them".to_owned()],
+        history: None,
     }
 }

@@ -55,6 +55,11 @@ fn late_wake_up_stops_explaining_and_is_explained() {
         assert!(explained(&record).late > 0, "{record:?}");
         let stopped = record.warnings.iter().find(|warning| warning.code == "stopped-above");
         assert!(stopped.is_some_and(|why| why.text.contains("above 1 ns")), "{record:?}");
+        let history = &explained(&record).history;
+        assert_eq!(history.is_some(), !record.series.is_empty(), "only before a probe's sample");
+        let known = history.iter().flat_map(|history| &history.activities);
+        let until = record.worst[0].at;
+        assert!(known.clone().all(|one| one.at + one.ns <= until), "{history:?}");
     }
 }
 
