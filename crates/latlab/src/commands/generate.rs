@@ -99,7 +99,8 @@ fn pages(command: clap::Command) -> Result<Vec<(String, Vec<u8>)>> {
 fn page(command: &clap::Command) -> io::Result<(String, Vec<u8>)> {
     let end = command.get_after_long_help().or(command.get_after_help());
     let end = end.map(ToString::to_string).unwrap_or_default();
-    let page = Man::new(command.clone().after_help("").after_long_help("")).manual("latlab");
+    let other = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);
+    let page = Man::new(other).manual("latlab");
     let mut text = Vec::new();
     page.render(&mut text)?;
     let (parts, examples) = end.split_once("Examples:\n").unwrap_or((&end, ""));

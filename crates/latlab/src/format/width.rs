@@ -55,7 +55,7 @@ impl Width {
 /// Wraps a line. The lines after the first begin below its last column, where it is a row of two or
 /// more, as in a list of names with descriptions; further left, if a word is too long for that.
 fn hanging(line: &str, columns: usize) -> String {
-    let (first, text) = line.split_at(start_of_text(line, columns / 2));
+    let (first, text) = line.split_at(start_of_text(line, columns * 2 / 3));
     let pieces = pieces(text.trim_end(), columns.saturating_sub(length(first)));
     let longest = pieces.iter().map(|(_, piece)| length(piece)).max().unwrap_or(0);
     let indent = length(first).min(columns.saturating_sub(longest));
