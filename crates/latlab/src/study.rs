@@ -116,7 +116,6 @@ impl StudyFile {
             let built = Built::new("probe", PROBES, probe);
             self.locate(words, built.and_then(|probe| probe::check_length(&probe, length)))?;
         }
-        let loads = |text: &str| part::parse("load", LOADS, text, &[]);
         let settings =
             terms.settings.iter().flatten().map(|words| self.locate(words, setting(&words.text)));
         let adapt = terms.adapt.clone().flatten().map(|words| {
@@ -125,7 +124,7 @@ impl StudyFile {
         let plan = Plan {
             probes,
             scans: calls.into_iter().map(scan).collect(),
-            loads: self.parts(terms.loads.as_deref(), loads)?,
+            loads: self.parts(terms.loads.as_deref(), load)?,
             warm_up: terms.warm_up.unwrap_or(Nanos::from_millis(200)),
             seed: terms.seed.unwrap_or_default(),
             settings: settings.collect::<Result<_>>()?,
@@ -154,6 +153,18 @@ impl StudyFile {
 
     fn fault_at(&self, at: usize, why: &str) -> Failure {
         fault_at(&self.name, &self.text, at, why)
+    }
+}
+
+/// Reads a load. Whoever wrote the study, it starts no program of the machine.
+fn load(text: &str) -> Result<Part> {
+    let part = part::parse("load", LOADS, text, &[])?;
+    match Built::new("load", LOADS, &part)?.needs().command {
+        None => Ok(part),
+        Some(command) => {
+            let why = format!("a study can't start '{command}': commands are for latlab run");
+            Err(Failure::Failed(why))
+        }
     }
 }
 
@@ -215,5 +226,16 @@ mod tests {
             text.replace("{ label = 'b' }", "{ label = 'b' }, { label = 'c', on = 'native' }");
         let said = read("mine.toml", None, two).unwrap().plans().unwrap_err().to_string();
         assert!(said.contains("native is another kind of target than lab:rt"), "{said}");
+    }
+
+    #[test]
+    fn study_cannot_start_commands() {
+        let text = "title = 'x'\npaper = 'y'\nredoes = 'z'\nplan = { on = 'native', probes = \
+                    ['cyclic'], loads = ['exec:sh -c true'] }\naxis = [{ name = 'a', each = \
+                    [{ label = 'b' }] }]\nfigure = []\n";
+        let plans = |text: &str| read("theirs.toml", None, text.to_owned()).unwrap().plans();
+        let said = plans(text).unwrap_err().to_string();
+        assert!(said.contains("a study can't start 'sh -c true'"), "{said}");
+        assert!(plans(&text.replace(":sh -c true", "")).is_ok());
     }
 }

@@ -193,8 +193,7 @@ impl Exec {
 /// Finds the program that a shell would start, in the folders of PATH.
 fn locate(name: &OsStr) -> Result<PathBuf> {
     let missing = || Failure::Failed(format!("{}: program not found", name.display()));
-    let found = process::find(name);
-    let found = found.ok_or_else(missing)?;
+    let found = process::find(name).ok_or_else(missing)?;
     // The folder without symbolic links and `..`, which do not exist in the guest. The program
     // keeps its name, which may itself be a link.
     let folder = found.parent().and_then(|folder| folder.canonicalize().ok());

@@ -27,8 +27,9 @@ Examples:
 /// (cyclictest's measurement) for 10 s on all CPUs. The output lists minimum, mean, percentiles and
 /// maximum, and warns if the system is not configured for low latency.
 ///
-/// Exit codes: 0 success; 1 --stop-above ended the run, or a sample exceeded --fail-above; 2 failure; 3 this machine lacks something
-/// that a probe or load needs; 4 it was ended early (Ctrl-C), and the record has what was measured.
+/// Exit codes: 0 success; 1 --stop-above ended the run, or a sample exceeded --fail-above; 2
+/// failure; 3 this machine lacks something that a probe or load needs; 4 it was ended early
+/// (Ctrl-C), and the record has what was measured.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Run {

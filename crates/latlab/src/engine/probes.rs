@@ -33,6 +33,8 @@ pub(super) fn run(
         return Ok((None, None));
     }
     let above = explain.above;
+    // The sample that ends the run is explained in any case.
+    let usual = plan.stop_above.map_or(usual, |limit| limit.min(usual));
     let (measured, explanations) = ProbeExplainer::explain(above, usual, machine, |observer| {
         rig.observer = Some(Arc::<ProbeExplainer>::clone(&observer));
         let measured = measure(probes, rig);

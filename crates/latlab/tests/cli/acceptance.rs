@@ -1,7 +1,7 @@
 //! Options for accepting a machine: limits, presets, metrics, and the place of latlab itself.
 
 use crate::program::{
-    Missing, Running, command, field, folder, latlab, lock_machine, not_run, root,
+    Missing, Running, command, field, folder, latlab, lock_machine, not_run, root, wait_until,
 };
 use latlab_core::time::Nanos;
 use std::fs;
@@ -65,13 +65,11 @@ fn housekeeping_moves_the_main_thread_only() {
     let mut run = Running::start(&mut command(words));
     run.wait_until_measuring();
     assert_eq!(field(run.pid(), "Cpus_allowed_list").as_deref(), Some("1"));
-    let tasks = fs::read_dir(format!("/proc/{}/task", run.pid())).expect("it runs").flatten();
-    let measuring = tasks.filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok());
-    let cpus: Vec<_> = measuring
-        .filter(|task| *task != run.pid())
-        .filter_map(|task| field(task, "Cpus_allowed_list"))
-        .collect();
-    assert!(cpus.contains(&"0".to_owned()), "{cpus:?}");
+    wait_until("a thread is on the measured CPU", || {
+        let tasks = fs::read_dir(format!("/proc/{}/task", run.pid())).expect("it runs").flatten();
+        let mut tasks = tasks.filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok());
+        tasks.any(|task| field(task, "Cpus_allowed_list").as_deref() == Some("0"))
+    });
     run.signal("INT");
     let plan = run.finish().record().plan;
     assert_eq!(plan.housekeeping.to_string(), "1");

@@ -22,7 +22,7 @@ const TYPED: &[(&str, &[&str])] = &[
     ("run cyclic:intervall=1ms", &["there is no key 'intervall'", "interval"]),
     ("run cyclic:interval=1ms,interval=2ms", &["interval is given twice"]),
     ("run cyclic:1ms,interval=2ms", &["interval is given twice"]),
-    ("run cyclic:1ms,shifted,other,50,1us,1us,7", &["'7' is one value too many"]),
+    ("run cyclic:1ms,shifted,other,50,1us,1us,tai,7", &["'7' is one value too many"]),
     ("run cyclic:interval=1", &["'1' has no unit", "1us"]),
     ("run cyclic:interval=0", &["interval"]),
     ("run cyclic:interval=1parsec", &["1parsec", "ms"]),
