@@ -63,6 +63,28 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns a record of one run without results. `tool` is the writing program and its version,
+    /// `started` the start of the run in nanoseconds since 1970.
+    pub fn new(tool: &str, started: Nanos, plan: Plan, machine: Machine) -> Record {
+        Record {
+            schema: SCHEMA,
+            tool: tool.to_owned(),
+            started,
+            runs: 1,
+            plan,
+            fingerprint: None,
+            machine,
+            series: Vec::new(),
+            scans: Vec::new(),
+            figures: Vec::new(),
+            worst: Vec::new(),
+            explained: None,
+            work: Vec::new(),
+            changes: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
     /// Returns the warning of a run that ended before its plan did, if it is one: it was interrupted,
     /// or killed after it had written this record.
     pub fn cut_short(&self) -> Option<&Warning> {

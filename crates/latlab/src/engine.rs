@@ -7,6 +7,7 @@ mod prepared;
 mod probes;
 mod results;
 mod scans;
+mod unfinished;
 mod usable;
 
 pub(crate) use prepared::Prepared;
@@ -52,7 +53,7 @@ pub(crate) fn run(
     let (scanned, scan_failure) = scans::run(plan, signals, watch)?;
     let keeps = watch.keeps();
     let mut rig = Rig::new(plan.plan(), everywhere, signals, watch);
-    rig.keeping = keeps.then(|| results::keeping(plan.plan(), started, &environment));
+    rig.keeping = keeps.then(|| unfinished::keeping(plan.plan(), started, &environment));
     let (probe_failure, explanations) =
         probes::run(plan.plan(), &environment.machine, &probes, &mut rig)?;
     drop(member);

@@ -1,16 +1,17 @@
 //! The results of a run, as a record.
 
 use super::Outcome;
-use super::environment::{Aftermath, Environment};
+use super::environment::Aftermath;
 use crate::failure::Failure;
-use crate::rig::{Keeping, Pacing, ProbeResults, Rig};
+use crate::rig::{Pacing, ProbeResults, Rig};
 use crate::scan::Scanned;
-use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
 use latlab_core::record::explained::{Explained, Explanations};
-use latlab_core::record::{self, Counts, Figure, Record, SCHEMA, Sample, Series, Warning};
+use latlab_core::record::{self, Counts, Figure, Record, Sample, Series, Warning};
 use latlab_core::time::Nanos;
-use latlab_sys::clock;
+
+/// The program and its version, as records name it.
+pub(super) const TOOL: &str = concat!("latlab ", env!("CARGO_PKG_VERSION"));
 
 /// All results of a run.
 pub(super) struct Results<'a> {
@@ -56,7 +57,7 @@ impl Results<'_> {
             work: aftermath.work,
             changes: aftermath.changes,
             warnings,
-            ..without_results(plan, self.started, aftermath.machine)
+            ..Record::new(TOOL, self.started, plan.clone(), aftermath.machine)
         };
         let failure = match (self.failure, aftermath.unrestored) {
             (Some(failed), Some(unrestored)) => {
@@ -65,49 +66,6 @@ impl Results<'_> {
             (failed, unrestored) => failed.or(unrestored),
         };
         Outcome { record, verdict: failure.or(stopped.or(exceeded).map(Failure::Worse)) }
-    }
-}
-
-/// Makes records of probes that have not ended.
-pub(super) fn keeping<'a>(
-    plan: &'a Plan,
-    started: Nanos,
-    environment: &Environment,
-) -> Keeping<'a> {
-    let (machine, loads, began) =
-        (environment.machine.clone(), environment.load_names(), clock::now());
-    Keeping::with(move |measured, explanations| {
-        let text = format!(
-            "the run had not ended when this was written, {} after it began: the work of loads and \
-             the changes of knobs are missing",
-            clock::now() - began
-        );
-        let mut warnings = vec![Warning::new("unfinished", text)];
-        let (series, worst) = distributions(measured, &loads, &mut warnings);
-        let (worst, explained) = with_causes(worst, explanations.cloned());
-        let record = without_results(plan, started, machine.clone());
-        Record { series, worst, explained, warnings, ..record }
-    })
-}
-
-/// A record of this run without its results.
-fn without_results(plan: &Plan, started: Nanos, machine: Machine) -> Record {
-    Record {
-        schema: SCHEMA,
-        tool: concat!("latlab ", env!("CARGO_PKG_VERSION")).to_owned(),
-        started,
-        runs: 1,
-        plan: plan.clone(),
-        fingerprint: None,
-        machine,
-        series: Vec::new(),
-        scans: Vec::new(),
-        figures: Vec::new(),
-        worst: Vec::new(),
-        explained: None,
-        work: Vec::new(),
-        changes: Vec::new(),
-        warnings: Vec::new(),
     }
 }
 
@@ -159,7 +117,7 @@ fn figures(figures: Vec<Figure>, loads: &[String]) -> Vec<Figure> {
 }
 
 /// The worst samples, with causes if they were explained, and the sums of the causes.
-fn with_causes(
+pub(super) fn with_causes(
     worst: Vec<Sample>,
     explanations: Option<Explanations>,
 ) -> (Vec<Sample>, Option<Explained>) {
@@ -170,7 +128,7 @@ fn with_causes(
 }
 
 /// The distributions of all samplers, and the worst samples.
-fn distributions(
+pub(super) fn distributions(
     measured: &[&ProbeResults],
     loads: &[String],
     warnings: &mut Vec<Warning>,
