@@ -1,15 +1,13 @@
 //! Commands that repeat a measurement, as the user would type them.
 
-use super::plain;
+use super::part::with;
 use super::scan::written;
 use crate::load::LOADS;
 use crate::part::{self, Entry};
 use crate::probe::PROBES;
 use latlab_core::plan::{Length, Part};
 use latlab_core::record::Record;
-use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
-use serde_json::Value;
 
 /// The warm-up without an option.
 const WARM_UP: Nanos = Nanos::from_millis(200);
@@ -34,6 +32,10 @@ pub(crate) fn explain(record: &Record) -> String {
     if plan.warm_up != WARM_UP {
         words.push(option("warm-up", &written(plan.warm_up)));
     }
+    if !plan.housekeeping.is_empty() {
+        words.push(option("housekeeping", &plan.housekeeping.to_string()));
+    }
+    words.extend(plan.cgroup.iter().map(|folder| option("cgroup", folder)));
     let settings = plan.settings.iter().map(|set| format!("{}={}", set.knob, set.value));
     words.extend(settings.map(|setting| option("set", &setting)));
     if !plan.adapt.is_empty() {
@@ -45,37 +47,11 @@ pub(crate) fn explain(record: &Record) -> String {
     words.join(" ")
 }
 
-/// Returns the text that is read as this part: its name and the parameters that differ from their
-/// defaults.
+/// Returns a part with the parameters that differ from their defaults, as on the command line.
 fn text<T: ?Sized>(kind: &str, table: &'static [Entry<T>], given: &Part) -> String {
-    let read = |text: &str| part::parse(kind, table, text, &[]).ok();
-    let default = read(&given.name);
+    let default = part::parse(kind, table, &given.name, &[]).ok();
     let default = |key: &str| default.as_ref().and_then(|part| part.params.get(key).cloned());
-    let changed = given.params.iter().filter(|(key, value)| default(key).as_ref() != Some(*value));
-    let words = changed.filter(|(_, value)| !value.is_null()).map(|(key, value)| {
-        // Plans keep bare numbers: the unit is the one with which the value is read.
-        let is_read = |word: &String| {
-            let text = format!("{}:{key}={word}", given.name);
-            read(&text).is_some_and(|part| part.params.get(key) == Some(value))
-        };
-        let word = spellings(value).into_iter().find(is_read).unwrap_or_else(|| plain(value));
-        format!("{key}={word}")
-    });
-    let words = words.collect::<Vec<_>>().join(",");
-    if words.is_empty() { given.name.clone() } else { format!("{}:{words}", given.name) }
-}
-
-/// The ways in which a value may be written: a number may be a time or a size.
-fn spellings(value: &Value) -> Vec<String> {
-    match (value, value.as_u64()) {
-        (_, Some(number)) => {
-            vec![number.to_string(), written(Nanos(number)), Bytes(number).to_string()]
-        }
-        (Value::Array(values), _) => {
-            vec![values.iter().map(plain).collect::<Vec<_>>().join("/")]
-        }
-        _ => vec![plain(value)],
-    }
+    with(given, |key, value| default(key).as_ref() != Some(value))
 }
 
 /// Quotes a word for a shell if it needs that.

@@ -12,19 +12,34 @@ use latlab_core::time::Nanos;
 use serde_json::Value;
 use std::any::TypeId;
 
+/// The key whose value is the rest of the text.
+const COMMAND: &str = "command";
+
 /// Formats a probe, load or call as on the command line.
 pub(crate) fn part(part: &Part) -> String {
-    let value = |key: &str, value: &Value| match value.as_u64() {
-        Some(number) if is_a::<Nanos>(&part.name, key) => written(Nanos(number)),
-        Some(number) if is_a::<Bytes>(&part.name, key) => Bytes(number).to_string(),
-        _ => plain(value),
-    };
+    with(part, |_, _| true)
+}
+
+/// Formats a part with those parameters that are `wanted`.
+pub(super) fn with(part: &Part, wanted: impl Fn(&str, &Value) -> bool) -> String {
+    let given = part.params.iter().filter(|(key, value)| !value.is_null() && wanted(key, value));
+    let (last, first): (Vec<_>, Vec<_>) = given.partition(|(key, _)| *key == COMMAND);
+    let params = first.into_iter().chain(last);
     let params: Vec<String> =
-        part.params.iter().map(|(key, one)| format!("{key}={}", value(key, one))).collect();
+        params.map(|(key, one)| format!("{key}={}", value(&part.name, key, one))).collect();
     if params.is_empty() {
         part.name.clone()
     } else {
         format!("{}:{}", part.name, params.join(","))
+    }
+}
+
+fn value(part: &str, key: &str, value: &Value) -> String {
+    match (value, value.as_u64()) {
+        (_, Some(number)) if is_a::<Nanos>(part, key) => written(Nanos(number)),
+        (_, Some(number)) if is_a::<Bytes>(part, key) => Bytes(number).to_string(),
+        (Value::Array(values), _) => values.iter().map(plain).collect::<Vec<_>>().join("/"),
+        _ => plain(value),
     }
 }
 
@@ -58,6 +73,8 @@ mod tests {
         let cyclic = shown("cyclic", json!({ "interval": 1_000_000, "priority": 90 }));
         assert_eq!(cyclic, "cyclic:interval=1ms,priority=90");
         assert_eq!(shown("populate", json!({ "size": 4 << 20 })), "populate:size=4MiB");
+        let exec = shown("exec", json!({ "command": "cc -o a,b", "on": "probe" }));
+        assert_eq!(exec, "exec:on=probe,command=cc -o a,b");
         assert_eq!(shown("none-of-ours", json!({ "size": 7 })), "none-of-ours:size=7");
     }
 }
