@@ -2,7 +2,8 @@
 
 use crate::{clock, procfs};
 use latlab_core::time::Nanos;
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use std::io;
 use std::path::Path;
 
@@ -16,10 +17,8 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// `patience`: one in uninterruptible sleep ends later. No value may stand for a child any more.
 pub fn kill_children(patience: Nanos) {
     let deadline = clock::now() + patience;
-    while let Some(children) = children()
-        && clock::now() < deadline
-    {
-        for child in children {
+    while has_children() && clock::now() < deadline {
+        for child in children() {
             let _ = rustix::process::kill_process(child, Signal::KILL);
         }
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
@@ -27,15 +26,20 @@ pub fn kill_children(patience: Nanos) {
     }
 }
 
-/// The children of this process; None where there are none.
-fn children() -> Option<Vec<Pid>> {
+/// Whether this process has children, zombies included.
+fn has_children() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(rustix::process::waitid(WaitId::All, options), Err(Errno::CHILD))
+}
+
+/// The children of this process.
+fn children() -> Vec<Pid> {
     const PARENT: usize = 4;
-    let own = i32::try_from(std::process::id()).ok()?;
-    let tasks = procfs::numbered(Path::new("/proc")).ok()?;
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let tasks = procfs::numbered(Path::new("/proc")).unwrap_or_default();
     let tasks = tasks.iter().filter_map(|path| procfs::number(path));
     // A process may have ended since it was listed.
     let children =
         tasks.filter(|task| procfs::stat_field(*task, PARENT).is_ok_and(|p: i32| p == own));
-    let children: Vec<Pid> = children.filter_map(Pid::from_raw).collect();
-    (!children.is_empty()).then_some(children)
+    children.filter_map(Pid::from_raw).collect()
 }

@@ -19,11 +19,12 @@ use std::io;
 /// itself, which does nothing then, and is called exe. Counts programs.
 ///
 /// A command runs once, on all CPUs of the load together, without a shell, and starts again
-/// whenever it ends with exit code 0. A command that fails in its first 200 ms ends the run; one
-/// that fails later ends the load, and the record says so. Its output is discarded, except the last
-/// lines of stderr for these messages. When the run ends, or latlab is killed, it gets SIGTERM and
-/// a second later SIGKILL, with its process group and all its descendants. Counts the programs that
-/// ended. A guest has no programs: see `latlab exec --on`.
+/// whenever it ends with exit code 0; processes that it left are killed before. A command that
+/// fails in its first 200 ms ends the run; one that fails later ends the load, and the record says
+/// so. Its output is discarded, except the last lines of stderr for these messages. When the run
+/// ends, or latlab is killed, it gets SIGTERM and a second later SIGKILL, with its process group
+/// and all its descendants. Counts the programs that ended. A guest has no programs: see `latlab
+/// exec --on`.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Exec {
     /// Command to run, with its arguments: all the text to the end, commas included

@@ -49,8 +49,8 @@ impl<'a> Program<'a> {
         Ok(Program { command, words })
     }
 
-    /// Runs the command until the load is told to stop, again and again. Fails where it does. No
-    /// descendant of it is left.
+    /// Runs the command until the load is told to stop, again and again. Fails where it does. Each
+    /// time, descendants that it has left are killed.
     pub(super) fn repeat(&self, context: &LoadContext) -> io::Result<()> {
         const PATIENCE: Nanos = Nanos::from_secs(1);
         // Otherwise the command would outlive a latlab that is killed.
@@ -59,8 +59,8 @@ impl<'a> Program<'a> {
         let mut ended = Ok(());
         while ended.is_ok() && context.running() {
             ended = self.run(context);
+            process::kill_children(PATIENCE);
         }
-        process::kill_children(PATIENCE);
         ended
     }
 
