@@ -8,7 +8,7 @@ use crate::cpulist::CpuList;
 use crate::histogram::Histogram;
 use crate::machine::{Machine, TimeDomain};
 use crate::plan::{Length, Part, Plan};
-use crate::record::{Counts, Figure, SCHEMA, Series};
+use crate::record::{Counts, Figure, Series};
 use crate::time::Nanos;
 
 /// A histogram of these samples.
@@ -31,23 +31,9 @@ pub(super) fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
         ..Series::default()
     };
     series.set_histogram(&histogram);
-    Record {
-        schema: SCHEMA,
-        tool: "latlab".to_owned(),
-        started: Nanos::from_secs(at),
-        runs: 1,
-        plan: plan(probe),
-        fingerprint: None,
-        machine: Machine { time_domain: TimeDomain::Silicon, ..Machine::default() },
-        series: vec![series],
-        scans: Vec::new(),
-        figures: Vec::new(),
-        worst: Vec::new(),
-        explained: None,
-        work: Vec::new(),
-        changes: Vec::new(),
-        warnings: Vec::new(),
-    }
+    let machine = Machine { time_domain: TimeDomain::Silicon, ..Machine::default() };
+    let record = Record::new("latlab", Nanos::from_secs(at), plan(probe), machine);
+    Record { series: vec![series], ..record }
 }
 
 fn plan(probe: &str) -> Plan {

@@ -72,28 +72,15 @@ fn record(latencies: &[u64]) -> Record {
         ..Series::default()
     };
     series.set_histogram(&histogram);
-    Record {
-        schema: record::SCHEMA,
-        tool: String::new(),
-        started: Nanos(0),
-        runs: 1,
-        plan: Plan::bare("", "0".parse().unwrap(), Length::Count(1)),
-        fingerprint: None,
-        machine: Machine::default(),
-        series: vec![series],
-        scans: Vec::new(),
-        figures: Vec::new(),
-        worst: Vec::new(),
-        explained: None,
-        work: vec![Work {
-            load: "fork".to_owned(),
-            unit: "processes".to_owned(),
-            done: 30,
-            cpu_ns: Nanos::from_secs(2),
-        }],
-        changes: Vec::new(),
-        warnings: Vec::new(),
-    }
+    let work = Work {
+        load: "fork".to_owned(),
+        unit: "processes".to_owned(),
+        done: 30,
+        cpu_ns: Nanos::from_secs(2),
+    };
+    let plan = Plan::bare("", "0".parse().unwrap(), Length::Count(1));
+    let record = Record::new("", Nanos(0), plan, Machine::default());
+    Record { series: vec![series], work: vec![work], ..record }
 }
 
 #[test]
