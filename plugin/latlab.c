@@ -99,7 +99,9 @@ static void close_current(const struct block *next)
 		executed--;
 		repeated++;
 		whole = false;
-	} else if (whole && !is_kernel(current->address) && touches > current->touches) {
+	} else if (whole && !is_kernel(current->address) && !is_kernel(next->address) &&
+		   touches > current->touches) {
+		/* Before a kernel block, QEMU may have counted the accesses of an interrupt. */
 		current->touches = touches;
 	}
 	if (executed)

@@ -8,11 +8,16 @@ use std::os::fd::AsFd;
 /// Columns and rows of the terminal that stderr writes to; None where it is no terminal, or one that
 /// cannot move its cursor (`TERM=dumb`).
 pub fn size() -> Option<(u16, u16)> {
-    if std::env::var_os("TERM").is_some_and(|kind| kind == "dumb") {
+    if is_dumb() {
         return None;
     }
     let size = tcgetwinsize(io::stderr()).ok()?;
     (size.ws_col > 0).then_some((size.ws_col, size.ws_row))
+}
+
+/// Whether the terminal shows escape sequences as text (`TERM=dumb`).
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|kind| kind == "dumb")
 }
 
 /// Columns of the terminal that stdout writes to; None where it is no terminal.

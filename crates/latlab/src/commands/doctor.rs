@@ -8,6 +8,7 @@ use latlab_core::doctor::{Finding, Severity, diagnose};
 use latlab_core::machine::Machine;
 use latlab_sys::guard::Guard;
 use latlab_sys::root::Root;
+use latlab_sys::terminal;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -69,7 +70,11 @@ impl Doctor {
 fn coloured(machine: &Machine, findings: &[Finding]) -> String {
     let mut text = Vec::new();
     let columns = Width::of_stdout().at_most(MOST);
-    let choice = anstream::AutoStream::choice(&io::stdout());
+    // In continuous integration (CI=true) anstream takes every terminal for one with colours.
+    let choice = match anstream::AutoStream::choice(&io::stdout()) {
+        _ if terminal::is_dumb() => anstream::ColorChoice::Never,
+        choice => choice,
+    };
     let mut out = anstream::AutoStream::new(&mut text, choice);
     print_text(&mut out, machine, findings, columns).expect("writing to memory does not fail");
     String::from_utf8_lossy(&text).into_owned()
