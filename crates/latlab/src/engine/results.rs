@@ -33,9 +33,10 @@ impl Results<'_> {
         warnings.extend(aftermath.warnings);
         warnings.extend(rig_warnings(&rig, self.scanned.iter().any(|scan| scan.interrupted)));
         let stopped = stopped(plan, &rig.measured, &loads)
-            .or_else(|| stopped_watching(plan, self.explanations.as_ref()));
+            .or_else(|| watched_above(plan, plan.stop_above, self.explanations.as_ref()));
         warnings.extend(stopped.iter().map(|text| Warning::new("stopped-above", text)));
-        let exceeded = exceeded(plan, &rig.measured);
+        let exceeded = exceeded(plan, &rig.measured)
+            .or_else(|| watched_above(plan, plan.fail_above, self.explanations.as_ref()));
         warnings.extend(exceeded.iter().map(|text| Warning::new("failed-above", text)));
         warnings.append(&mut rig.warnings);
         let figures = figures(rig.figures, &loads);
@@ -102,9 +103,13 @@ fn exceeded(plan: &Plan, measured: &[ProbeResults]) -> Option<String> {
     ))
 }
 
-/// The worst wake-up of a watched task, if it was above a limit, in a sentence.
-fn stopped_watching(plan: &Plan, explanations: Option<&Explanations>) -> Option<String> {
-    let limit = plan.stop_above.into_iter().chain(plan.fail_above).min()?;
+/// The worst wake-up of a watched task, if it was above the limit, in a sentence.
+fn watched_above(
+    plan: &Plan,
+    limit: Option<Nanos>,
+    explanations: Option<&Explanations>,
+) -> Option<String> {
+    let limit = limit?;
     plan.explain.as_ref()?.watch.as_ref()?;
     let worst = explanations?.worst.iter().find(|sample| sample.latency > limit)?;
     let Sample { probe, cpu, latency, at, .. } = worst;

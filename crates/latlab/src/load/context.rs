@@ -38,7 +38,7 @@ impl LoadContext {
         self.progress.set_ready();
     }
 
-    /// Reports that, once `settled`.
+    /// Reports that the load has started, if it has `settled`.
     pub(crate) fn ready_if(&self, settled: bool) {
         if settled {
             self.ready();

@@ -13,8 +13,8 @@ use latlab_sys::clock;
 /// This is the measurement of the Rapid Reaction Linux paper (Heursch and Rzehak 2001, tables 1 to
 /// 5): a kernel without high-resolution timers adds up to a tick to each sleep. The first sleep is
 /// also reported separately. With `spin`, the thread busy-waits for the last part of the interval,
-/// as the paper does at and below 2 ms. Without
-/// high-resolution timers a sleep of one tick ends up to a tick late: that is no missed period.
+/// as the paper does at and below 2 ms. Without high-resolution timers a sleep of one tick ends up
+/// to a tick late; that is not a missed period.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Nanosleep {
     /// Requested duration of each sleep

@@ -64,6 +64,22 @@ fn late_wake_up_stops_explaining_and_is_explained() {
 }
 
 #[test]
+fn late_wake_up_of_a_watched_task_fails_at_the_end() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let sleeper = sleeper(100_000);
+    let words = format!("explain --pid {} --for 1s --fail-above 1ns --json", sleeper.pid());
+    let output = latlab(&words);
+    assert_eq!(output.code(), Some(1), "{output:?}");
+    let record = output.record();
+    let codes: Vec<&str> = record.warnings.iter().map(|one| one.code.as_str()).collect();
+    assert!(codes.contains(&"failed-above") && !codes.contains(&"stopped-above"), "{codes:?}");
+    assert!(explained(&record).late > 1, "it went on after the first: {record:?}");
+}
+
+#[test]
 fn process_that_ends_is_explained_until_its_end() {
     if !root() {
         return;
