@@ -1,6 +1,7 @@
 //! `latlab exec`: starts a program with scheduling attributes, here or in a guest.
 
 use super::complete;
+use super::rights;
 use super::target_options::TargetOptions;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
@@ -98,6 +99,7 @@ impl Exec {
     }
 
     fn run_on(&self, name: &str) -> Result<u8> {
+        rights::keep(rights::ELSEWHERE)?;
         let target = target::find(name)?;
         let path = locate(&self.command[0])?;
         let words = self.arguments(&path)?;

@@ -7,6 +7,7 @@ use crate::lab::arch::GUEST;
 use crate::session::Accel;
 use latlab_sys::process;
 use std::io;
+use std::process::Command;
 
 /// QEMU's arguments for a guest, without devices that depend on the host's time or its users.
 ///
@@ -47,9 +48,16 @@ pub(super) fn interrupt_device(cell: &Cell) -> Option<&'static str> {
     (cell.driver.is_some() && stops(cell)).then_some(GUEST.interrupt_device)
 }
 
+/// QEMU's command. Whoever breaks out of a guest finds no capability but that of reading files.
+pub(super) fn qemu() -> Command {
+    let mut command = process::command(GUEST.qemu);
+    process::confine(&mut command);
+    command
+}
+
 /// QEMU's own name and version. Fails with the package to install where QEMU is missing.
 pub(crate) fn version(target: &str) -> Result<String> {
-    let asked = process::command(GUEST.qemu).arg("--version").output();
+    let asked = qemu().arg("--version").output();
     let said = asked.map_err(|error| missing(target, &error))?;
     if !said.status.success() {
         return Err(Failure::Failed(format!(

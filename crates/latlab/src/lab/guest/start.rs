@@ -2,7 +2,7 @@
 
 use super::cell::{Boot, Cell};
 use super::launch::{Launch, Launching, Start};
-use super::machine::{arguments, interrupt_device, stops};
+use super::machine::{arguments, interrupt_device, qemu, stops};
 use super::output::Outputs;
 use super::{launch, qcow2};
 use crate::lab::arch::GUEST;
@@ -28,7 +28,7 @@ pub(super) fn start(
     start: Start,
     outputs: &Outputs,
 ) -> io::Result<(Running, Option<Launching>)> {
-    let mut qemu = Qemu { command: process::command(GUEST.qemu), inherited: Vec::new() };
+    let mut qemu = Qemu { command: qemu(), inherited: Vec::new() };
     qemu.command.args(arguments(cell));
     qemu.command.stdin(Stdio::null()).stdout(outputs.stderr.try_clone()?);
     qemu.command.stderr(outputs.stderr.try_clone()?);
