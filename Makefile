@@ -78,13 +78,14 @@ demo: $(LATLAB)
 # How long each group took, and the tests that could not run on this machine, are listed at the end; in
 # continuous integration (CI=true) some of the latter are failures. The daemon needs tracepoints, which
 # are not mounted on every machine. Tests send signals that are ignored in the background of a shell
-# and under nohup.
+# and under nohup. Half of the tests wait: for a timer, or for others that change the machine; so there
+# are more of them at a time than CPUs.
 test: $(CHARTS) lint
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	-test $$(id -u) != 0 || test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
 	mkdir -p target && rm -f $(NOT_RUN) $(TIMES)
 	env --default-signal=HUP,INT LATLAB_NOT_RUN=$(abspath $(NOT_RUN)) LATLAB_TEST_TIMES=$(abspath $(TIMES)) \
-		$(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
+		RUST_TEST_THREADS=$$((2 * $$(nproc))) $(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
 	status=$$?; tools/test-times $(TIMES); tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; exit $$status
 
 # Judges explain and scan by random scenes in guests whose truth is known.
