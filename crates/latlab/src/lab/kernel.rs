@@ -2,6 +2,8 @@
 
 mod added;
 mod apt;
+mod archive;
+mod available;
 pub(crate) mod build;
 mod driver;
 mod headers;
@@ -12,6 +14,7 @@ mod product;
 mod store;
 mod work;
 
+pub(crate) use available::Offer;
 pub(crate) use store::Facts;
 
 use super::arch::GUEST;
@@ -112,7 +115,7 @@ pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kern
     match source {
         Source::Package(name) => match store.newest(source)? {
             Some((kernel, _)) => Ok(kernel),
-            None => package::fetch(&store, name, progress).map(Fetched::kernel),
+            None => package::fetch(&store, name, GUEST.debian, progress).map(Fetched::kernel),
         },
         Source::Build(name) => build::ready(&store, name),
         Source::Image(path) => added::image(&store, path, progress),
@@ -154,7 +157,7 @@ impl Fetched {
 
 /// Fetches the newest kernel of the package `name`, unless it is cached.
 pub(crate) fn fetch(name: &str, progress: &mut dyn Progress) -> Result<Fetched> {
-    package::fetch(&Store::open()?, name, progress)
+    package::fetch(&Store::open()?, name, GUEST.debian, progress)
 }
 
 /// Builds one of [`build::BUILDS`], unless it is cached.
@@ -184,6 +187,11 @@ pub(crate) fn list() -> Result<Vec<(Kernel, Facts, u64)>> {
             (kernel, facts, size)
         })
         .collect())
+}
+
+/// The newest kernels that Debian's archive has of each series and kind, oldest first.
+pub(crate) fn available(progress: &mut dyn Progress) -> Result<Vec<Offer>> {
+    available::offers(GUEST.debian, progress)
 }
 
 /// The names of all kernels in the cache.

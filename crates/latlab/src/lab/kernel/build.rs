@@ -2,6 +2,7 @@
 
 mod recipe;
 
+use super::archive::Archive;
 use super::store::{Draft, Origin, Store};
 use super::work::{explain, log_file, make, run, tool};
 use super::{Fetched, Kernel, Progress, Source, apt, headers, image};
@@ -81,7 +82,7 @@ pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     let build = find(name)?;
     let recipe = Recipe::of(build)?;
     let draft = store.begin(&format!("build-{name}"), &format!("building {name}"), progress)?;
-    let package = apt::find(SOURCE, &draft.folder.join("update.log"), progress, apt::show)?;
+    let (archive, package) = apt::find(SOURCE, GUEST.debian, progress, apt::show)?;
     if let Some((kernel, facts)) = store.newest(&source(name))?
         && facts.origin.what == recipe.digest
         && facts.origin.version == package.version
@@ -91,7 +92,7 @@ pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     }
     recipe.check_tools()?;
     draft.need_space(package.size + package.unpacked + recipe.room())?;
-    let tree = source_tree(&draft, &package, progress)?;
+    let tree = source_tree(&draft, &archive, package.clone(), progress)?;
     let log = log_file(&format!("kernel-{name}"))?;
     let make = Make { tree: &tree, log: &log };
     progress.note(&format!("building {name} from {SOURCE} {}", package.version));
@@ -119,13 +120,15 @@ fn source(name: &str) -> Source {
 /// Fetches and unpacks the source.
 fn source_tree(
     draft: &Draft,
-    package: &apt::Package,
+    archive: &Archive,
+    package: apt::Package,
     progress: &mut dyn Progress,
 ) -> Result<PathBuf> {
     progress.note(&format!("fetching {} ({} MB)", package.name, package.size / 1_000_000));
-    let deb = apt::download(package, &draft.folder, progress)?;
     let (outer, tree) = (draft.folder.join("package"), draft.folder.join("linux"));
-    apt::unpack(&deb, &outer, progress)?;
+    for deb in apt::download(archive, &[package], &draft.folder, progress)? {
+        apt::unpack(&deb, &outer, progress)?;
+    }
     std::fs::create_dir(&tree).map_err(|e| failed(&tree.display().to_string(), e))?;
     let archive = outer.join(format!("usr/src/{SOURCE}.tar.xz"));
     let mut tar = tool("tar");
