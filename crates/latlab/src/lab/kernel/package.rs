@@ -3,7 +3,7 @@
 use super::store::{self, Draft, Origin, Store, version_key};
 use super::{Fetched, Kernel, Progress, Source, apt, image};
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use std::path::{Path, PathBuf};
 
 /// Fetches the newest kernel of the package `name`, unless it is cached.
@@ -40,7 +40,7 @@ fn check_name(name: &str) -> Result<()> {
     }
     Err(Failure::Failed(format!(
         "'{name}' is not a package name: write one such as linux-image-6.12-{}",
-        GUEST.debian
+        Arch::usual().debian
     )))
 }
 
