@@ -49,6 +49,8 @@ pub(crate) struct Arch {
     pub(crate) board: &'static str,
     /// QEMU options in place of those that boot this kernel, where the guest is restored.
     pub(crate) restored: fn(&Kernel) -> &'static [&'static str],
+    /// The part of a restored guest's memory that QEMU overwrites when it starts.
+    pub(crate) overwritten: Option<Overwritten>,
     /// QEMU options of the processor in instruction time: with one CPU, with several.
     pub(crate) cpu_instructions: [&'static str; 2],
     /// The same in wall-clock time with TCG.
@@ -83,6 +85,13 @@ pub(crate) enum InterruptDevice {
     PluggedIn(&'static str),
     /// The machine can't plug it in: the guest forgets it before it stops.
     BuiltIn(&'static str),
+}
+
+/// The beginning of a guest's memory: its physical address, and its length in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Overwritten {
+    pub(crate) address: u64,
+    pub(crate) bytes: usize,
 }
 
 /// All architectures; guests have the first one unless something else is said.

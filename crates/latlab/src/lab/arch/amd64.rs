@@ -43,6 +43,7 @@ pub(super) static AMD64: Arch = Arch {
             &["-option-rom", "linuxboot_dma.bin"]
         }
     },
+    overwritten: None,
     cpu_instructions: ["-cpu max,-rdrand,-rdseed", "-cpu max,-rdrand,-rdseed,-cx16"],
     cpu_tcg: ["-cpu max", "-cpu max,-cx16"],
     cpu_kvm: "-cpu host",

@@ -1,15 +1,14 @@
 //! arm64.
 
-use super::{Arch, InterruptDevice};
+use super::{Arch, InterruptDevice, Overwritten};
 use crate::part::About;
 use object::elf::EM_AARCH64;
 
 /// The CPU is the one that QEMU translates to the fewest instructions of the host. Its generic timer
 /// counts nanoseconds: at QEMU's usual 62.5 MHz, times would be multiples of 16 ns.
 ///
-/// QEMU puts kernel, initramfs and device tree into the guest's memory itself, and a restored guest
-/// would find them there again. A machine that waits for a migration leaves its memory alone
-/// (`rom_reset`, `hw/core/loader.c`, QEMU 7.2).
+/// QEMU puts a device tree into the guest's memory whenever it starts, at the beginning where it boots
+/// no kernel (`arm_setup_firmware_boot`, `hw/arm/boot.c`, QEMU 7.2); the kernel begins 2 MiB after it.
 pub(super) static ARM64: Arch = Arch {
     name: "aarch64",
     title: "arm64",
@@ -38,7 +37,8 @@ pub(super) static ARM64: Arch = Arch {
     qemu_package: "qemu-system-arm",
     board: "-machine virt,gic-version=3,its=off -seed 1 -nodefaults -no-user-config \
             -display none -monitor none -no-reboot",
-    restored: |_| &["-incoming", "defer"],
+    restored: |_| &[],
+    overwritten: Some(Overwritten { address: 0x4000_0000, bytes: 2 << 20 }),
     cpu_instructions: ["-cpu cortex-a57,cntfrq=1000000000"; 2],
     cpu_tcg: ["-cpu cortex-a57"; 2],
     cpu_kvm: "-cpu host",

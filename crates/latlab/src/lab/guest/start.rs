@@ -51,7 +51,8 @@ pub(super) fn start(
     drop(qemus);
     let console = outputs.console.try_clone()?;
     let (timer, device, job) = (cell.timer, plugged_in(cell), boot.job);
-    let launch = Launch { start, timer, memory, devices, console, device, job };
+    let overwritten = cell.kernel.arch.overwritten;
+    let launch = Launch { start, timer, memory, overwritten, devices, console, device, job };
     Ok((running, Some(launch::launch(ours, launch)?)))
 }
 
