@@ -21,7 +21,7 @@ LINKER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER
 RUNNER  := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
 SOURCES := $(shell git ls-files crates 2>/dev/null || find crates -type f) Cargo.toml Cargo.lock
 
-BPF     := $(addprefix crates/latlab-bpf/src/,recorder.bpf.o slices.bpf.o wakers.bpf.o)
+BPF     := $(addprefix crates/latlab-bpf/src/,check.bpf.o recorder.bpf.o slices.bpf.o wakers.bpf.o)
 # Libraries and tools for linking the program.
 LIBRARIES := cc=gcc libc.a=libc6-dev libelf.a=libelf-dev libz.a=zlib1g-dev pkg-config=pkg-config make=make
 # The same for another architecture.
