@@ -3,6 +3,7 @@
 mod ab;
 mod adapt;
 mod agent;
+mod check;
 mod compare;
 mod complete;
 mod doctor;
@@ -51,6 +52,7 @@ enum Command {
     Scan(scan::Scan),
     Study(study::Study),
     Explain(Box<explain::Explain>),
+    Check(check::Check),
     Report(report::Report),
     Compare(compare::Compare),
     Ab(ab::Ab),
@@ -103,6 +105,7 @@ impl Command {
             | Command::Ab(_)
             | Command::Exec(_)
             | Command::Agent(_)
+            | Command::Check(_)
             | Command::LoadWorker { .. }
             | Command::ProbeWorker { .. }
             | Command::ScanWorker { .. } => None,
@@ -145,6 +148,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::Scan(scan) => scan.run(),
         Command::Study(study) => study.run(),
         Command::Explain(explain) => explain.run(),
+        Command::Check(check) => return check.run(),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
         Command::Ab(ab) => ab.run(),
