@@ -5,7 +5,7 @@ mod answer;
 mod arch;
 mod cache;
 mod cells;
-mod guest;
+pub(crate) mod guest;
 pub(crate) mod kernel;
 mod microscope;
 mod pool;

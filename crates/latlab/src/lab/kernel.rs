@@ -1,15 +1,15 @@
 //! The laboratory's kernels: their sources, and the cache that holds them ready to boot.
 
 mod added;
-mod apt;
+pub(crate) mod apt;
 pub(crate) mod build;
 mod driver;
 mod headers;
-mod image;
+pub(crate) mod image;
 mod package;
 mod plugin;
 mod product;
-mod store;
+pub(crate) mod store;
 mod work;
 
 pub(crate) use store::Facts;

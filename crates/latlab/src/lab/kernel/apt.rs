@@ -117,7 +117,7 @@ fn on_debian<T>(answer: Result<T>) -> Result<T> {
 }
 
 /// Reads the first record of `apt-cache show`.
-fn parse(text: &str) -> Option<Package> {
+pub(crate) fn parse(text: &str) -> Option<Package> {
     let record = text.split("\n\n").next()?;
     let field =
         |name: &str| record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));

@@ -14,7 +14,7 @@ const MAGIC: &[u8] = b"\x7fELF\x02\x01";
 
 /// A program or library for the guest's architecture.
 #[derive(Debug, Default)]
-pub(super) struct Elf {
+pub(crate) struct Elf {
     /// The loader; none for a library or a static program.
     pub(super) interpreter: Option<PathBuf>,
     /// The library's own name.
@@ -29,7 +29,7 @@ pub(super) struct Elf {
 
 impl Elf {
     /// Reads a whole file; none if it is not such a file, an error if it is damaged.
-    pub(super) fn read(bytes: &[u8]) -> object::Result<Option<Elf>> {
+    pub(crate) fn read(bytes: &[u8]) -> object::Result<Option<Elf>> {
         if !bytes.starts_with(MAGIC) {
             return Ok(None);
         }
