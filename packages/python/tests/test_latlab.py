@@ -48,8 +48,9 @@ def test_failed_run_raises_with_the_reason():
     assert raised.value.returncode == 2
 
 
-def test_program_shows_a_report(record, tmp_path):
-    path = tmp_path / "record.json"
+def test_program_makes_a_report(record, tmp_path):
+    path, page = tmp_path / "record.json", tmp_path / "report.html"
     path.write_text(json.dumps(record.data))
-    shown = subprocess.run([latlab.program(), "report", path], capture_output=True, text=True)
-    assert shown.returncode == 0 and "cyclic" in shown.stdout, shown.stderr
+    made = subprocess.run([latlab.program(), "report", path, "-o", page], capture_output=True)
+    assert made.returncode == 0, made.stderr
+    assert "cyclic" in page.read_text()

@@ -7,7 +7,7 @@ use super::store::{Draft, Origin, Store};
 use super::work::{explain, log_file, make, run, tool};
 use super::{Fetched, Kernel, Progress, Source, apt, headers, image};
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use crate::part::About;
 use latlab_core::suggest;
 use recipe::Recipe;
@@ -150,7 +150,8 @@ impl Make<'_> {
         let asked = self.tree.join("latlab.config");
         latlab_sys::file::write_atomically(&asked, recipe.config.as_bytes())
             .map_err(|e| failed(&asked.display().to_string(), e))?;
-        let configure = make(self.tree, &["KCONFIG_ALLCONFIG=latlab.config", "allnoconfig"]);
+        let configure =
+            make(self.tree, Arch::usual(), &["KCONFIG_ALLCONFIG=latlab.config", "allnoconfig"]);
         run(&configure, self.log, progress, &mut |_| ())?;
         let path = self.tree.join(".config");
         let result = std::fs::read_to_string(&path);
@@ -166,13 +167,18 @@ impl Make<'_> {
             progress.at((objects_so_far as u64).min(objects), objects);
         };
         // There are no modules, but this target makes Module.symvers, which other modules need.
-        run(&make(self.tree, &[&jobs, "bzImage", "modules"]), self.log, progress, look)
+        run(
+            &make(self.tree, Arch::usual(), &[&jobs, "bzImage", "modules"]),
+            self.log,
+            progress,
+            look,
+        )
     }
 }
 
 /// Adds the kernel of a built tree to the cache.
 fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
-    let file = tree.join(GUEST.kernel_image);
+    let file = tree.join(Arch::usual().kernel_image);
     let shown = file.display().to_string();
     let bytes = std::fs::read(&file).map_err(|e| failed(&shown, e))?;
     let image = image::read(&bytes).map_err(|e| failed(&shown, e))?;

@@ -5,7 +5,7 @@ use super::store::{Draft, Facts};
 use super::work::{run, tool};
 use super::{Kernel, Progress, Source, apt};
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use latlab_sys::file;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ pub(crate) fn collect(
     script.arg("scripts/package/install-extmod-build").arg(to).current_dir(tree);
     script
         .env("srctree", ".")
-        .env("SRCARCH", GUEST.source_folder)
+        .env("SRCARCH", Arch::usual().source_folder)
         .env("CC", "gcc")
         .env("HOSTCC", "gcc");
     run(&script, log, progress, &mut |_| ())

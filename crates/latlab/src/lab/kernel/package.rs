@@ -4,7 +4,7 @@ use super::archive::Archive;
 use super::store::{self, Draft, Origin, Store, version_key};
 use super::{Fetched, Kernel, Progress, Source, apt, image};
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use std::path::{Path, PathBuf};
 
 /// The packages that contain one kernel.
@@ -60,7 +60,7 @@ fn check_name(name: &str) -> Result<()> {
     }
     Err(Failure::Failed(format!(
         "'{name}' is not a package name: write one such as linux-image-6.12-{}",
-        GUEST.debian
+        Arch::usual().debian
     )))
 }
 
