@@ -8,6 +8,7 @@
 mod acceptance;
 mod adapt;
 mod alone;
+mod arm64;
 mod bad_input;
 mod coming_from;
 mod compare;
