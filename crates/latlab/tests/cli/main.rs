@@ -9,6 +9,7 @@ mod acceptance;
 mod adapt;
 mod alone;
 mod bad_input;
+mod check;
 mod coming_from;
 mod compare;
 mod completion;
