@@ -86,8 +86,10 @@ fn fault_is_found_with_function_and_line() {
         }
         let failed = output.code() == Some(1);
         assert_eq!(failed, all.iter().any(|breach| breach.level == Level::Error), "{output:?}");
+        // A mutex that is released at once is a wait without a lower-priority owner.
+        let own = |one: Rule| one == rule || (rule, one) == (Rule::Inversion, Rule::NonPi);
         let others = all.iter().filter(|breach| breach.level == Level::Error);
-        let other: Vec<_> = others.filter(|breach| breach.rule != rule).collect();
+        let other: Vec<_> = others.filter(|breach| !own(breach.rule)).collect();
         assert!(other.is_empty(), "{fault}: other errors: {other:?}");
     }
 }
@@ -103,8 +105,8 @@ fn correct_program_is_not_accused() {
     for kind in ["none", "timer"] {
         let output = check(&["--json"], &program, kind);
         assert_eq!(output.code(), Some(0), "{output:?}");
-        // The machine may be too slow for a cycle; that is no fault of the program's.
-        let machine = [Rule::Overrun, Rule::CatchUp];
+        // The machine may be too slow for a cycle, and may run other real-time programs.
+        let machine = [Rule::Overrun, Rule::CatchUp, Rule::SharedCpu];
         let report = report(&output);
         let accused = breaches(&report).into_iter().find(|breach| !machine.contains(&breach.rule));
         assert_eq!(accused, None, "{kind}");
