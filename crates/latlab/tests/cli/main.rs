@@ -40,6 +40,7 @@ mod realfeel;
 mod records;
 mod remains;
 mod rhealstone;
+mod rights;
 mod scan;
 mod scenes;
 mod schedule;
