@@ -9,6 +9,8 @@
 #![forbid(unsafe_code)]
 
 mod counting;
+#[doc(hidden)]
+pub mod fuzz;
 mod kernel;
 mod layout;
 mod object;
