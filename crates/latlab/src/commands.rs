@@ -10,6 +10,7 @@ mod doctor;
 mod exec;
 mod explain;
 mod generate;
+mod guest_program;
 mod kernel;
 mod list;
 mod measurement;
