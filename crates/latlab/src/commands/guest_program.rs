@@ -1,7 +1,7 @@
 //! Options of the commands that start a program in a guest.
 
-use super::complete;
 use super::target_options::TargetOptions;
+use super::{complete, rights};
 use crate::failure::{Failure, Result, failed};
 use crate::format::live;
 use crate::format::progress::Bar;
@@ -40,6 +40,7 @@ impl GuestProgram {
         options: &TargetOptions,
         output: &mut Output<'_>,
     ) -> Result<u8> {
+        rights::keep(rights::ELSEWHERE)?;
         let name = self.on.as_deref().unwrap_or("native");
         let target = target::find(name)?;
         let path = locate(&command[0])?;

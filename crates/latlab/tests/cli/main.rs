@@ -8,6 +8,7 @@
 mod acceptance;
 mod adapt;
 mod alone;
+mod arm64;
 mod bad_input;
 mod check;
 mod coming_from;
@@ -39,6 +40,7 @@ mod realfeel;
 mod records;
 mod remains;
 mod rhealstone;
+mod rights;
 mod scan;
 mod scenes;
 mod schedule;
