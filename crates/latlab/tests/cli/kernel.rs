@@ -242,7 +242,7 @@ fn fetch_that_is_killed_leaves_nothing_running_and_can_be_repeated() {
 }
 
 /// Returns the command lines of the running programs that name this folder.
-fn programs_in(folder: &Path) -> impl Iterator<Item = String> {
+pub(super) fn programs_in(folder: &Path) -> impl Iterator<Item = String> {
     let folder = folder.display().to_string();
     let line = |path: PathBuf| fs::read(path.join("cmdline")).ok();
     let lines = entries(Path::new("/proc")).into_iter().filter_map(line);
