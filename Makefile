@@ -3,20 +3,30 @@
 # No built-in rules: they would rebuild the kept BPF objects with the host compiler.
 MAKEFLAGS += --no-builtin-rules
 
-TARGET  := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
-LATLAB  := dist/latlab
+HOST    := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+# make build ARCH=arm64 cross-builds dist/latlab-arm64, as guests for arm64 need it.
+ARCH    := native
+GNU     := $(patsubst native,,$(patsubst amd64,x86_64-linux-gnu,$(patsubst arm64,aarch64-linux-gnu,$(ARCH))))
+TARGET  := $(or $(GNU:-linux-gnu=-unknown-linux-gnu),$(HOST))
+$(if $(filter native amd64 arm64,$(ARCH)),,$(error ARCH=$(ARCH): latlab is built for amd64 and arm64))
+CROSS   := $(if $(filter-out $(HOST),$(TARGET)),$(ARCH))
+LATLAB  := dist/latlab$(CROSS:%=-%)
 CHARTS  := target/charts/charts.js.gz
 NOT_RUN := target/not-run
 TIMES   := target/test-times
 # Folders of make install; DESTDIR goes before each.
 PREFIX  ?= /usr/local
-# The variable by which cargo starts test programs through another program.
-RUNNER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_RUNNER
+# The variables by which cargo links programs, and starts those of tests through another program.
+LINKER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER
+RUNNER  := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
 SOURCES := $(shell git ls-files crates 2>/dev/null || find crates -type f) Cargo.toml Cargo.lock
 
-BPF     := $(addprefix crates/latlab-bpf/src/,recorder.bpf.o slices.bpf.o wakers.bpf.o)
+BPF     := $(addprefix crates/latlab-bpf/src/,check.bpf.o recorder.bpf.o slices.bpf.o wakers.bpf.o)
 # Libraries and tools for linking the program.
 LIBRARIES := cc=gcc libc.a=libc6-dev libelf.a=libelf-dev libz.a=zlib1g-dev pkg-config=pkg-config make=make
+# The same for another architecture.
+FOREIGN := $(GNU)-gcc=gcc-$(subst _,-,$(GNU)) /usr/$(GNU)/lib/libc.a=libc6-dev-$(ARCH)-cross \
+	/usr/lib/$(GNU)/libelf.a=libelf-dev:$(ARCH) /usr/lib/$(GNU)/libz.a=zlib1g-dev:$(ARCH)
 
 # Tools of the tests.
 TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux \
@@ -26,13 +36,14 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
-.PHONY: build install demo test truth torture checked fuzz deny kernels studies lint bench bpf reference book clean
+.PHONY: build install demo test boards truth torture checked fuzz deny kernels studies lint bench bpf reference book clean
 
 build: $(LATLAB)
 
 $(LATLAB): $(SOURCES) $(CHARTS)
-	tools/need cargo= $(LIBRARIES)
-	cargo build --release --locked --package latlab
+	tools/need cargo= $(LIBRARIES) $(if $(CROSS),$(FOREIGN))
+	$(if $(CROSS),! command -v rustup >/dev/null || rustup --quiet target add $(TARGET))
+	$(if $(CROSS),$(LINKER)=$(GNU)-gcc) cargo build --release --locked --package latlab --target $(TARGET)
 	mkdir -p dist && cp target/$(TARGET)/release/latlab $@
 
 # Installs the program, its manual pages, completions for three shells, and the unit of the daemon.
@@ -78,15 +89,22 @@ demo: $(LATLAB)
 # How long each group took, and the tests that could not run on this machine, are listed at the end; in
 # continuous integration (CI=true) some of the latter are failures. The daemon needs tracepoints, which
 # are not mounted on every machine. Tests send signals that are ignored in the background of a shell
-# and under nohup.
+# and under nohup. Half of the tests wait: for a timer, or for others that change the machine; so there
+# are more of them at a time than CPUs.
 test: $(CHARTS) lint
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	-test $$(id -u) != 0 || test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
 	mkdir -p target && rm -f $(NOT_RUN) $(TIMES)
 	LATLAB_NOT_RUN=$(NOT_RUN) tools/deny
 	env --default-signal=HUP,INT LATLAB_NOT_RUN=$(abspath $(NOT_RUN)) LATLAB_TEST_TIMES=$(abspath $(TIMES)) \
-		$(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
+		RUST_TEST_THREADS=$$((2 * $$(nproc))) $(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
 	status=$$?; tools/test-times $(TIMES); tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; exit $$status
+
+# Tests guests for arm64, with the program cross-built for them.
+boards: $(CHARTS)
+	$(MAKE) build ARCH=arm64
+	tools/need $(LIBRARIES) $(TEST_TOOLS) qemu-system-aarch64=qemu-system-arm
+	LATLAB_ARM64=$(abspath dist/latlab-arm64) cargo test --locked --package latlab --test cli arm64::
 
 # Judges explain and scan by random scenes in guests whose truth is known.
 truth: $(CHARTS)

@@ -4,7 +4,21 @@
 
 const char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* Records an interrupt, and the interrupted code from the saved registers. */
+/* Reads the interrupted code from the saved registers. Returns whether it was a program's. */
+INLINE bool interrupted(__u64 registers, __u64 *ip)
+{
+	struct pt_regs *regs = (void *)registers;
+	struct pt_regs___arm64 *arm64 = (void *)registers;
+
+	if (bpf_core_field_exists(arm64->pstate)) {
+		*ip = word((__u64)&arm64->pc);
+		return !(word((__u64)&arm64->pstate) & 15);
+	}
+	*ip = word((__u64)&regs->ip);
+	return word((__u64)&regs->cs) & 3;
+}
+
+/* Records an interrupt, and the interrupted code. */
 INLINE void interrupt(__u8 kind, __u64 line)
 {
 	struct ring *ring = this_ring();
@@ -13,12 +27,10 @@ INLINE void interrupt(__u8 kind, __u64 line)
 
 	if (!ring)
 		return;
-	struct pt_regs *regs = (void *)variable(ring, settings.irq_regs);
+	__u64 registers = variable(ring, settings.irq_regs);
 
-	if (regs) {
-		ip = word((__u64)&regs->ip);
-		user = (word((__u64)&regs->cs) & 3) != 0;
-	}
+	if (registers)
+		user = interrupted(registers, &ip);
 	ring->upon = INTERRUPTED | (user ? USER : 0);
 	note(ring, kind, user, line, ip);
 }
@@ -51,26 +63,62 @@ int local_timer_entry(void *ctx)
 	return 0;
 }
 
-SEC("tp_btf/local_timer_exit")
-int local_timer_exit(void *ctx)
+INLINE void timer_end(void)
 {
 	struct ring *ring = this_ring();
 
 	if (ring)
 		read_steal(ring);
 	interrupt_end();
+}
+
+SEC("tp_btf/local_timer_exit")
+int local_timer_exit(void *ctx)
+{
+	timer_end();
 	return 0;
 }
 
+/* On arm64 the timer's interrupt is one of a device, and an interrupt between processors is too. */
 SEC("tp_btf/irq_handler_entry")
-int BPF_PROG(irq_handler_entry, int irq)
+int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
 {
-	interrupt(DEVICE, (__u32)irq);
+	__u64 name = word((__u64)action->name);
+
+	if (name == ARCH_TIMER)
+		interrupt(TIMER_INTERRUPT, 0);
+	else if ((__u32)name != IPI)
+		interrupt(DEVICE, (__u32)irq);
 	return 0;
 }
 
 SEC("tp_btf/irq_handler_exit")
-int irq_handler_exit(void *ctx)
+int BPF_PROG(irq_handler_exit, int irq, struct irqaction *action)
+{
+	__u64 name = word((__u64)action->name);
+
+	if (name == ARCH_TIMER)
+		timer_end();
+	else if ((__u32)name != IPI)
+		interrupt_end();
+	return 0;
+}
+
+/* arm64 */
+SEC("tp_btf/ipi_entry")
+int BPF_PROG(ipi_entry, const char *reason)
+{
+	__u64 name = word((__u64)reason);
+
+	if (name == TIMER_BROADCAST)
+		interrupt(TIMER_INTERRUPT, 0);
+	else
+		short_interrupt(name == RESCHEDULING ? RESCHEDULE : CALL);
+	return 0;
+}
+
+SEC("tp_btf/ipi_exit")
+int ipi_exit(void *ctx)
 {
 	interrupt_end();
 	return 0;
@@ -191,6 +239,18 @@ SEC("tp_btf/page_fault_user")
 int BPF_PROG(page_fault_user, unsigned long address)
 {
 	if (is_watched(bpf_get_current_task_btf()))
+		note_here(PAGE_FAULT, address, 0);
+	return 0;
+}
+
+/* Where there is no such tracepoint: the software event of page faults. On arm64 the context begins
+ * with 31 registers, sp, pc and pstate; the period and the address follow (bpf_perf_event.h). */
+SEC("perf_event")
+int page_fault_event(__u64 *ctx)
+{
+	__u64 pstate = ctx[33], address = ctx[35];
+
+	if (!(pstate & 15) && is_watched(bpf_get_current_task_btf()))
 		note_here(PAGE_FAULT, address, 0);
 	return 0;
 }

@@ -7,6 +7,7 @@ use crate::call::CALLS;
 use crate::format::picture::{NamedRecord, charts};
 use crate::format::width::Width;
 use crate::format::{csv, folded, harmless, html, perfetto, printable, svg, text};
+use crate::lab::arch::Arch;
 use crate::lab::guest::library::elf::Elf;
 use crate::lab::guest::module;
 use crate::lab::kernel::{apt, image, store};
@@ -59,7 +60,7 @@ pub fn kernel_facts(text: &str) {
 
 /// A program or library that goes into a guest.
 pub fn elf(bytes: &[u8]) {
-    let _ = Elf::read(bytes);
+    let _ = Elf::read(bytes, Arch::usual());
 }
 
 /// A kernel module, packed or not.

@@ -2,7 +2,7 @@
 
 mod accel;
 mod answer;
-mod arch;
+pub(crate) mod arch;
 mod cache;
 mod cells;
 pub(crate) mod guest;

@@ -5,6 +5,7 @@
 mod adapt;
 mod call;
 mod cause;
+mod check;
 mod commands;
 mod engine;
 mod explain;

@@ -131,7 +131,7 @@ fn libbpf_is_used_by_one_crate_only() {
 }
 
 /// The modules of the program, lowest first: each uses only itself and those before it.
-const LAYERS: [&str; 25] = [
+const LAYERS: [&str; 26] = [
     "failure",
     "lock",
     "progress",
@@ -144,6 +144,7 @@ const LAYERS: [&str; 25] = [
     "cause",
     "mechanism",
     "explain",
+    "check",
     "scan",
     "adapt",
     "message",

@@ -33,7 +33,8 @@ pub(super) fn program(
     session: &mut Session<'_>,
 ) -> Result<Cell> {
     let cell = cell(target, time, program.job(), Needs::default(), session)?;
-    Ok(Cell { files: program.files()?, links: program.links(), ..cell })
+    let files = program.files(cell.kernel.arch)?;
+    Ok(Cell { files, links: program.links(), ..cell })
 }
 
 fn equipped(plan: &Prepared, time: GuestTime, job: Job, session: &mut Session<'_>) -> Result<Cell> {
@@ -75,6 +76,11 @@ pub(super) fn kernel(target: &str, session: &mut Session<'_>) -> Result<(Profile
     let profile = profile::find(name, &kernel::added()?)?;
     session.watch.note("");
     let kernel = kernel::ready(&profile.kernel, &mut Fetching::new(session))?;
+    if let Some(wanted) = profile.arch.map(|arch| arch.0).filter(|arch| *arch != kernel.arch) {
+        let (name, of, other) = (&kernel.name, wanted.title, kernel.arch.title);
+        let why = format!("{target}: the profile is for {of}, and its kernel {name} for {other}");
+        return Err(Failure::Failed(why));
+    }
     Ok((profile, kernel))
 }
 

@@ -1,6 +1,6 @@
 //! Results of a study as a page of Markdown.
 
-use super::{ResultColumns, duration_option, grounds, kernels, lengths};
+use super::{ResultColumns, bounds, duration_option, grounds, kernels, lengths};
 use latlab_core::record::Record;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
@@ -35,16 +35,22 @@ pub(crate) fn markdown(
     text + &claims(findings)
 }
 
-fn claims(findings: &Findings<'_>) -> String {
+/// Returns the table of claims; nothing if the study has none.
+pub(crate) fn claims(findings: &Findings<'_>) -> String {
     if findings.claims.is_empty() {
         return String::new();
     }
-    let header = ["claim of the paper", "source", "verdict", "measured"].map(str::to_owned);
+    let header =
+        ["claim of the paper", "source", "bound", "verdict", "measured"].map(str::to_owned);
     let mut text = format!("\n{}", head(&header));
     for (claim, judgement) in &findings.claims {
         let ground = grounds(&claim.text, &claim.why, judgement).join(". ");
         let verdict = format!("**{}**", judgement.word());
-        text += &line(&[claim.says.clone(), claim.source.clone(), verdict, ground]);
+        let says = match claim.quote.as_str() {
+            "" => claim.says.clone(),
+            quote => format!("{} (“{quote}”)", claim.says),
+        };
+        text += &line(&[says, claim.source.clone(), bounds(claim).join("; "), verdict, ground]);
     }
     text
 }
