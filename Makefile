@@ -42,7 +42,7 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
-.PHONY: build install packages packages-test demo test boards truth torture fuzz deny kernels studies lint bench bpf reference book clean
+.PHONY: build install packages packages-test demo test boards truth torture checked fuzz deny kernels studies lint bench bpf reference book clean
 
 build: $(LATLAB)
 
@@ -146,7 +146,6 @@ checked:
 	tools/checked
 
 torture: checked
-.PHONY: checked
 
 # Fuzzes every parser, guided by coverage, for FUZZ_FOR seconds in all.
 fuzz:
