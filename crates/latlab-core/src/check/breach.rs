@@ -64,8 +64,7 @@ impl Breaches {
         took: Nanos,
         held: Option<Held>,
     ) {
-        let same =
-            |b: &&mut Breach| b.rule == rule && b.subject == subject && b.stack == stack;
+        let same = |b: &&mut Breach| b.rule == rule && b.subject == subject && b.stack == stack;
         if let Some(breach) = self.0.iter_mut().find(same) {
             breach.count += 1;
             breach.last = moment.cycle;

@@ -98,8 +98,7 @@ impl Image {
             bytes.map(|bytes| u64::from_ne_bytes(*bytes)).ok_or(())
         };
         let registers = registers(stack);
-        let mut frames =
-            self.unwinder.iter_frames(stack.ip, registers, &mut self.cache, &mut read);
+        let mut frames = self.unwinder.iter_frames(stack.ip, registers, &mut self.cache, &mut read);
         let mut found = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             found.push(frame.address_for_lookup());
@@ -118,12 +117,8 @@ impl Image {
             return vec![Frame { module, offset: address, library: true, ..Frame::default() }];
         };
         let offset = address - part.start + part.offset;
-        let unnamed = Frame {
-            module: part.name.clone(),
-            offset,
-            library: part.library,
-            ..Frame::default()
-        };
+        let unnamed =
+            Frame { module: part.name.clone(), offset, library: part.library, ..Frame::default() };
         let Some(file) = &part.file else { return vec![unnamed] };
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let source = Source::Elf(Elf::new(path));

@@ -155,10 +155,10 @@ impl Watching {
         }
         let (symbolizer, mut lacks) = (Symbolizer::new(), BTreeSet::new());
         let (stacks, checker) = (&self.stacks, &self.checker);
-        let mut report = self.judge.report(
-            &mut |_, id| stacks.frames(&symbolizer, id, &mut lacks),
-            &|pid| stacks.is_lazy(pid),
-        );
+        let mut report =
+            self.judge.report(&mut |_, id| stacks.frames(&symbolizer, id, &mut lacks), &|pid| {
+                stacks.is_lazy(pid)
+            });
         if report.threads.is_empty() {
             return Err(Failure::Failed(format!(
                 "{program}: no cycle was found in {} ({end}): a cycle is found when a real-time \
@@ -200,7 +200,9 @@ fn limits(checker: &Checker) -> Vec<String> {
         limits.push("unknown on this kernel: the duration of page faults".to_owned());
     }
     if lacks("preemption count") {
-        limits.push("not checked: wakers, which this kernel does not tell from interrupts".to_owned());
+        limits.push(
+            "not checked: wakers, which this kernel does not tell from interrupts".to_owned(),
+        );
     }
     if checker.lost() > 0 {
         let lost = checker.lost();
@@ -208,7 +210,8 @@ fn limits(checker: &Checker) -> Vec<String> {
     }
     if checker.unwatched() > 0 {
         let unwatched = checker.unwatched();
-        limits.push(format!("{unwatched} child processes were not watched: more than 1024 at once"));
+        limits
+            .push(format!("{unwatched} child processes were not watched: more than 1024 at once"));
     }
     limits
 }
