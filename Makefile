@@ -42,7 +42,7 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
-.PHONY: build install packages packages-test demo test boards truth torture kernels studies lint bench bpf reference book clean
+.PHONY: build install packages packages-test demo test boards truth torture fuzz deny kernels studies lint bench bpf reference book clean
 
 build: $(LATLAB)
 
@@ -119,6 +119,7 @@ test: $(CHARTS) lint
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	-test $$(id -u) != 0 || test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
 	mkdir -p target && rm -f $(NOT_RUN) $(TIMES)
+	LATLAB_NOT_RUN=$(NOT_RUN) tools/deny
 	env --default-signal=HUP,INT LATLAB_NOT_RUN=$(abspath $(NOT_RUN)) LATLAB_TEST_TIMES=$(abspath $(TIMES)) \
 		RUST_TEST_THREADS=$$((2 * $$(nproc))) $(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
 	status=$$?; tools/test-times $(TIMES); tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; exit $$status
@@ -138,6 +139,15 @@ truth: $(CHARTS)
 torture: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	LATLAB_FAULTS=all cargo test --locked --package latlab --test cli faults::
+
+# Fuzzes every parser, guided by coverage, for FUZZ_FOR seconds in all.
+fuzz:
+	tools/need cargo= $(LIBRARIES) c++=g++
+	tools/fuzz $(FUZZ_FOR)
+
+# Checks licences, sources, duplicates and known defects of the crates.
+deny:
+	tools/deny
 
 # The laboratory's own kernels, built from Debian's sources into the user's cache.
 kernels: $(LATLAB)

@@ -9,6 +9,8 @@ mod text;
 pub(crate) use self::cells::cells;
 pub(crate) use self::csv::csv;
 pub(crate) use self::markdown::markdown;
+#[cfg(test)]
+pub(crate) use self::markdown::page;
 pub(crate) use self::text::text;
 
 use super::grouped;

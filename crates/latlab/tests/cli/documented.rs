@@ -16,6 +16,8 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("--out fig9/", "--list-cells"),
     ("--out quick/", "--list-cells"),
     ("--out timers/", "--list-cells"),
+    ("--out vm/", "--list-cells"),
+    ("--out here/", "--list-cells"),
     ("--engine slurm --out /shared/table2/", "--list-cells"),
     ("$ latlab study rabbits-inversion", "latlab list rabbits-inversion"),
     ("--stop-above 500us", "--stop-above 1h"),

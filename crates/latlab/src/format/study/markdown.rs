@@ -13,19 +13,25 @@ pub(crate) fn markdown(
     findings: &Findings<'_>,
     all: &[Option<Vec<Record>>],
 ) -> String {
+    let mut measured = format!("{}\n", kernels(all));
+    if let Some(lengths) = lengths(all) {
+        let _ = writeln!(measured, "{lengths}");
+    }
+    if !study.source.is_empty() {
+        let _ = writeln!(measured, "Published: {}.", study.source);
+    }
+    let duration = duration_option(study);
+    let _ = writeln!(measured, "Reproduce with `latlab study {name}{duration} --out DIR`.");
+    page(study, findings, &measured)
+}
+
+/// Returns the page. `measured` says what was measured, and how.
+pub(crate) fn page(study: &Study, findings: &Findings<'_>, measured: &str) -> String {
     let mut text = format!("# {}\n\n{}; {}.\n", study.title, study.paper, study.redoes);
     if !study.about.is_empty() {
         let _ = write!(text, "\n{}\n", study.about);
     }
-    let _ = writeln!(text, "\n{}", kernels(all));
-    if let Some(lengths) = lengths(all) {
-        let _ = writeln!(text, "{lengths}");
-    }
-    if !study.source.is_empty() {
-        let _ = writeln!(text, "Published: {}.", study.source);
-    }
-    let duration = duration_option(study);
-    let _ = writeln!(text, "Reproduce with `latlab study {name}{duration} --out DIR`.");
+    let _ = write!(text, "\n{measured}");
     let columns = ResultColumns::of(study, findings);
     text += "\n";
     text += &head(&columns.header());
@@ -36,7 +42,7 @@ pub(crate) fn markdown(
 }
 
 /// Returns the table of claims; nothing if the study has none.
-pub(crate) fn claims(findings: &Findings<'_>) -> String {
+fn claims(findings: &Findings<'_>) -> String {
     if findings.claims.is_empty() {
         return String::new();
     }

@@ -107,7 +107,7 @@ fn packages(
     progress: &mut dyn Progress,
 ) -> Result<(Archive, Vec<apt::Package>)> {
     let name = package_name(&facts.origin.what);
-    let (archive, first) = apt::find(&name, GUEST.debian, progress, apt::show)?;
+    let (archive, first) = apt::find(&name, kernel.arch.debian, progress, apt::show)?;
     if first.version != facts.origin.version {
         let source = facts.origin.serves.last().map(Source::name).unwrap_or_default();
         return Err(Failure::Unsupported(format!(
