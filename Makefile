@@ -16,6 +16,12 @@ NOT_RUN := target/not-run
 TIMES   := target/test-times
 # Folders of make install; DESTDIR goes before each.
 PREFIX  ?= /usr/local
+# The program that writes manual pages and completions: for another architecture, this machine's.
+SELF    := $(if $(CROSS),dist/latlab,$(LATLAB))
+# Packages of a release: their folder, version and Debian's name of the architecture.
+PACKAGES := dist/packages
+VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+DEBIAN   := $(or $(CROSS),$(shell dpkg --print-architecture 2>/dev/null))
 # The variables by which cargo links programs, and starts those of tests through another program.
 LINKER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER
 RUNNER  := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
@@ -36,7 +42,7 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
-.PHONY: build install demo test boards truth torture kernels studies lint bench bpf reference book clean
+.PHONY: build install packages packages-test demo test boards truth torture fuzz deny kernels studies lint bench bpf reference book clean
 
 build: $(LATLAB)
 
@@ -51,12 +57,30 @@ install: INTO = $(DESTDIR)$(PREFIX)
 install: $(LATLAB)
 	install -D $(LATLAB) $(INTO)/bin/latlab
 	mkdir -p $(addprefix $(INTO)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
-	$(LATLAB) generate man --out $(INTO)/share/man/man1
-	$(LATLAB) generate bash > $(INTO)/share/bash-completion/completions/latlab
-	$(LATLAB) generate zsh > $(INTO)/share/zsh/site-functions/_latlab
-	$(LATLAB) generate fish > $(INTO)/share/fish/vendor_completions.d/latlab.fish
+	$(SELF) generate man --out $(INTO)/share/man/man1
+	$(SELF) generate bash > $(INTO)/share/bash-completion/completions/latlab
+	$(SELF) generate zsh > $(INTO)/share/zsh/site-functions/_latlab
+	$(SELF) generate fish > $(INTO)/share/fish/vendor_completions.d/latlab.fish
 	mkdir -p $(INTO)/lib/systemd/system
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' examples/latlab-adapt.service > $(INTO)/lib/systemd/system/latlab-adapt.service
+
+# What a release consists of, in dist/packages: a Debian package, an archive, an OCI image and a Python
+# wheel; ARCH=arm64 makes those for arm64. Their times are that of the last commit, so that the same sources give the same bytes.
+packages: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+packages: $(LATLAB)
+	tools/need dpkg-deb=dpkg python3=python3 /usr/share/doc/python3-venv=python3-venv
+	$(if $(CROSS),$(MAKE) ARCH=native build)
+	mkdir -p $(PACKAGES) && rm -f $(PACKAGES)/SHA256SUMS
+	for kind in deb tar image wheel; do \
+		packages/$$kind $(LATLAB) $(DEBIAN) $(VERSION) $(PACKAGES) || exit 1; \
+	done
+	cd $(PACKAGES) && sha256sum latlab* > SHA256SUMS && cat SHA256SUMS
+
+# Installs each package on a clean Debian 12 and 13, in a clean Python environment or from its file
+# system, and measures there. Needs root and a network.
+packages-test: packages
+	tools/need debootstrap=debootstrap skopeo=skopeo umoci=umoci
+	packages/test $(PACKAGES)
 
 # The drawing code of reports: the project's own code and the parts of ECharts that it needs.
 $(CHARTS): charts/charts.js charts/columns.js charts/layout.js charts/marks.js charts/package.json charts/package-lock.json
@@ -95,6 +119,7 @@ test: $(CHARTS) lint
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	-test $$(id -u) != 0 || test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
 	mkdir -p target && rm -f $(NOT_RUN) $(TIMES)
+	LATLAB_NOT_RUN=$(NOT_RUN) tools/deny
 	env --default-signal=HUP,INT LATLAB_NOT_RUN=$(abspath $(NOT_RUN)) LATLAB_TEST_TIMES=$(abspath $(TIMES)) \
 		RUST_TEST_THREADS=$$((2 * $$(nproc))) $(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
 	status=$$?; tools/test-times $(TIMES); tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; exit $$status
@@ -114,6 +139,15 @@ truth: $(CHARTS)
 torture: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	LATLAB_FAULTS=all cargo test --locked --package latlab --test cli faults::
+
+# Fuzzes every parser, guided by coverage, for FUZZ_FOR seconds in all.
+fuzz:
+	tools/need cargo= $(LIBRARIES) c++=g++
+	tools/fuzz $(FUZZ_FOR)
+
+# Checks licences, sources, duplicates and known defects of the crates.
+deny:
+	tools/deny
 
 # The laboratory's own kernels, built from Debian's sources into the user's cache.
 kernels: $(LATLAB)

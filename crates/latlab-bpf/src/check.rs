@@ -73,7 +73,8 @@ impl Checker {
         let mut missing = Vec::new();
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
-            let there = if name == FAULT_END { with_fault_end } else { has_tracepoint(&btf, &name) };
+            let there =
+                if name == FAULT_END { with_fault_end } else { has_tracepoint(&btf, &name) };
             if !there {
                 program.set_autoload(false);
                 missing.push(name);
@@ -105,11 +106,7 @@ impl Checker {
 
     /// Calls `take` with the new events in the order of time, and waits at most `timeout` for the
     /// first. Returns whether there may be more.
-    pub fn read(
-        &mut self,
-        timeout: Nanos,
-        take: &mut dyn FnMut(Observed),
-    ) -> io::Result<bool> {
+    pub fn read(&mut self, timeout: Nanos, take: &mut dyn FnMut(Observed)) -> io::Result<bool> {
         // The callback fails after each batch.
         let _consumed = self.reader.consume();
         let mut events = std::mem::take(&mut *lock(&self.received));

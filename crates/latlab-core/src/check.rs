@@ -16,9 +16,14 @@ mod thread;
 mod wait;
 
 pub use breach::{Breach, Held};
-pub use event::{Event, EventKind, File, FileKind, Locks, OutReason, StackId, Thread, WakeContext};
 pub use cycle::Finished;
+pub use event::{Event, EventKind, File, FileKind, Locks, OutReason, StackId, Thread, WakeContext};
 pub use judge::Judge;
-pub use report::{BreachReport, CycleReport, Frame, Report, Spread, ThreadReport, Verdict, WorstCycle};
+pub use report::{
+    BreachReport, CycleReport, Frame, Report, Spread, ThreadReport, Verdict, WorstCycle,
+};
 pub use rule::{Level, RULES, Rule};
 pub use wait::Wait;
+
+#[cfg(test)]
+mod tests;

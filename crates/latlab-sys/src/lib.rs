@@ -8,6 +8,7 @@
 //! make the call would change the number of instructions.
 
 pub mod bpf;
+pub mod capabilities;
 pub mod cgroup;
 pub mod claim;
 pub mod clock;

@@ -157,7 +157,7 @@ pub(crate) fn plain(value: &Value) -> String {
 }
 
 /// Replaces the control characters of a text of several lines, which a terminal would obey.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), " ")
 }
 

@@ -157,7 +157,8 @@ impl Report {
         &'a self,
         rules: &'a [Rule],
     ) -> impl Iterator<Item = (&'a ThreadReport, &'a BreachReport)> {
-        let all = self.threads.iter().flat_map(|thread| thread.breaches.iter().map(move |b| (thread, b)));
+        let all =
+            self.threads.iter().flat_map(|thread| thread.breaches.iter().map(move |b| (thread, b)));
         all.filter(move |(_, breach)| match rules {
             [] => breach.level == Level::Error,
             rules => rules.contains(&breach.rule),

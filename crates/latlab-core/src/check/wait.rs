@@ -86,7 +86,6 @@ impl Wait {
         }
     }
 
-
     /// Whether the wait is on the wall clock.
     pub(super) fn is_on_wall_clock(self) -> bool {
         matches!(self, Wait::Time { wall: true, .. } | Wait::Timer { wall: true, .. })

@@ -10,6 +10,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::{self, Running};
 use latlab_sys::root::Root;
+use latlab_sys::sched;
 use latlab_sys::signal::{Event, Signals};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -100,6 +101,9 @@ impl Watching {
         let stderr = stderr.map_err(|e| failed("stderr can't be passed on", e))?;
         command.args(&words[1..]).stdout(Stdio::from(stderr));
         let mut program = Running::start(&mut command).map_err(|e| failed(&name, e))?;
+        // The images have to be read before the program ends. If this fails, some may be missing.
+        let _ = sched::raise_priority();
+        self.stacks.image(program.child().id());
         let mut ended = None;
         while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != Event::End {
             self.read()?;
@@ -155,10 +159,10 @@ impl Watching {
         }
         let (symbolizer, mut lacks) = (Symbolizer::new(), BTreeSet::new());
         let (stacks, checker) = (&self.stacks, &self.checker);
-        let mut report = self.judge.report(
-            &mut |_, id| stacks.frames(&symbolizer, id, &mut lacks),
-            &|pid| stacks.is_lazy(pid),
-        );
+        let mut report =
+            self.judge.report(&mut |_, id| stacks.frames(&symbolizer, id, &mut lacks), &|pid| {
+                stacks.is_lazy(pid)
+            });
         if report.threads.is_empty() {
             return Err(Failure::Failed(format!(
                 "{program}: no cycle was found in {} ({end}): a cycle is found when a real-time \
@@ -200,7 +204,9 @@ fn limits(checker: &Checker) -> Vec<String> {
         limits.push("unknown on this kernel: the duration of page faults".to_owned());
     }
     if lacks("preemption count") {
-        limits.push("not checked: wakers, which this kernel does not tell from interrupts".to_owned());
+        limits.push(
+            "not checked: wakers, which this kernel does not tell from interrupts".to_owned(),
+        );
     }
     if checker.lost() > 0 {
         let lost = checker.lost();
@@ -208,7 +214,8 @@ fn limits(checker: &Checker) -> Vec<String> {
     }
     if checker.unwatched() > 0 {
         let unwatched = checker.unwatched();
-        limits.push(format!("{unwatched} child processes were not watched: more than 1024 at once"));
+        limits
+            .push(format!("{unwatched} child processes were not watched: more than 1024 at once"));
     }
     limits
 }

@@ -116,6 +116,12 @@ impl Arch {
         })
     }
 
+    /// The architecture of the package with this name, which Debian's kernels end with.
+    pub(crate) fn of_package(name: &str) -> &'static Arch {
+        let last = name.trim_end_matches("-unsigned").rsplit('-').next();
+        ALL.into_iter().find(|arch| last == Some(arch.debian)).unwrap_or(Arch::usual())
+    }
+
     /// The architecture of ELF files for this machine.
     pub(crate) fn of_machine(machine: Machine) -> Option<&'static Arch> {
         ALL.into_iter().find(|arch| arch.elf_machine == machine)

@@ -1,17 +1,17 @@
 //! The laboratory's kernels: their sources, and the cache that holds them ready to boot.
 
 mod added;
-mod apt;
+pub(crate) mod apt;
 mod archive;
 mod available;
 pub(crate) mod build;
 mod driver;
 mod headers;
-mod image;
+pub(crate) mod image;
 mod package;
 mod plugin;
 mod product;
-mod store;
+pub(crate) mod store;
 mod work;
 
 pub(crate) use available::Offer;
@@ -118,7 +118,7 @@ pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kern
     match source {
         Source::Package(name) => match store.newest(source)? {
             Some((kernel, _)) => Ok(kernel),
-            None => package::fetch(&store, name, GUEST.debian, progress).map(Fetched::kernel),
+            None => package::fetch(&store, name, progress).map(Fetched::kernel),
         },
         Source::Build(name) => build::ready(&store, name),
         Source::Image(path) => added::image(&store, path, progress),
@@ -160,7 +160,7 @@ impl Fetched {
 
 /// Fetches the newest kernel of the package `name`, unless it is cached.
 pub(crate) fn fetch(name: &str, progress: &mut dyn Progress) -> Result<Fetched> {
-    package::fetch(&Store::open()?, name, GUEST.debian, progress)
+    package::fetch(&Store::open()?, name, progress)
 }
 
 /// Builds one of [`build::BUILDS`], unless it is cached.
@@ -194,7 +194,7 @@ pub(crate) fn list() -> Result<Vec<(Kernel, Facts, u64)>> {
 
 /// The newest kernels that Debian's archive has of each series and kind, oldest first.
 pub(crate) fn available(progress: &mut dyn Progress) -> Result<Vec<Offer>> {
-    available::offers(GUEST.debian, progress)
+    available::offers(Arch::usual().debian, progress)
 }
 
 /// The names of all kernels in the cache.

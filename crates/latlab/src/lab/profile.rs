@@ -172,7 +172,7 @@ fn at(path: &str) -> Result<Profile> {
     Ok(Profile::plain(path, Source::Image(path.into())))
 }
 
-fn read(name: &str, text: &str) -> Result<Profile> {
+pub(crate) fn read(name: &str, text: &str) -> Result<Profile> {
     let profile: Profile = toml::from_str(text).map_err(|e| {
         let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;

@@ -1,6 +1,6 @@
 //! The files that a program needs in an otherwise empty root: its interpreter and libraries.
 
-mod elf;
+pub(crate) mod elf;
 mod search;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use super::Progress;
 use super::archive::Archive;
 use super::work::{ask, interrupted, run, tool};
 use crate::failure::{Failure, Result};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use std::path::{Path, PathBuf};
 
 /// A package that apt can download.
@@ -49,8 +49,7 @@ pub(crate) fn find<T>(
     progress: &mut dyn Progress,
     look: impl Fn(&Archive, &str) -> Result<Option<T>>,
 ) -> Result<(Archive, T)> {
-    if GUEST.is_host()
-        && architecture == GUEST.debian
+    if architecture == Arch::own().debian
         && let Some(found) = look(&Archive::Machine, name)?
     {
         return Ok((Archive::Machine, found));
@@ -120,7 +119,7 @@ fn on_debian<T>(answer: Result<T>) -> Result<T> {
 }
 
 /// Reads the first record of `apt-cache show`.
-fn parse(text: &str) -> Option<Package> {
+pub(crate) fn parse(text: &str) -> Option<Package> {
     let record = text.split("\n\n").next()?;
     let field =
         |name: &str| record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));

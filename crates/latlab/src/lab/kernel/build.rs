@@ -82,7 +82,7 @@ pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     let build = find(name)?;
     let recipe = Recipe::of(build)?;
     let draft = store.begin(&format!("build-{name}"), &format!("building {name}"), progress)?;
-    let (archive, package) = apt::find(SOURCE, GUEST.debian, progress, apt::show)?;
+    let (archive, package) = apt::find(SOURCE, Arch::usual().debian, progress, apt::show)?;
     if let Some((kernel, facts)) = store.newest(&source(name))?
         && facts.origin.what == recipe.digest
         && facts.origin.version == package.version

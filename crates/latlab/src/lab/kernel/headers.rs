@@ -107,7 +107,7 @@ fn packages(
     progress: &mut dyn Progress,
 ) -> Result<(Archive, Vec<apt::Package>)> {
     let name = package_name(&facts.origin.what);
-    let (archive, first) = apt::find(&name, GUEST.debian, progress, apt::show)?;
+    let (archive, first) = apt::find(&name, kernel.arch.debian, progress, apt::show)?;
     if first.version != facts.origin.version {
         let source = facts.origin.serves.last().map(Source::name).unwrap_or_default();
         return Err(Failure::Unsupported(format!(
@@ -128,12 +128,12 @@ fn packages(
     Ok((archive, packages))
 }
 
-/// Makes the only absolute path of the packages, below `/usr/src`, relative.
+/// Makes the only absolute paths of the packages, below `/usr/src`, relative.
 fn settle(folder: &Path) -> Result<()> {
     let path = folder.join("Makefile");
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(&path).map_err(|e| failed(&shown, e))?;
-    let text = text.replace("include /usr/src/", "include ../");
+    let text = text.replace("/usr/src/", "../");
     file::write_atomically(&path, text.as_bytes()).map_err(|e| failed(&shown, e))
 }
 
@@ -152,10 +152,14 @@ mod tests {
     fn settle_makes_the_absolute_path_relative() {
         let folder = tempfile::tempdir().unwrap();
         let makefile = folder.path().join("Makefile");
-        let text = b"include /usr/src/linux-headers-6.1.0-56-common/Makefile\n";
+        // Since Linux 7 there is a second one.
+        let text = b"KBUILD_OUTPUT=/usr/src/linux-headers-7.3.4-amd64\n\
+                     include /usr/src/linux-headers-7.3.4-common/Makefile\n";
         file::write_atomically(&makefile, text).unwrap();
         settle(folder.path()).unwrap();
         let settled = std::fs::read_to_string(&makefile).unwrap();
-        assert_eq!(settled, "include ../linux-headers-6.1.0-56-common/Makefile\n");
+        let relative = "KBUILD_OUTPUT=../linux-headers-7.3.4-amd64\n\
+                        include ../linux-headers-7.3.4-common/Makefile\n";
+        assert_eq!(settled, relative);
     }
 }

@@ -17,18 +17,12 @@ struct Found {
     packages: Vec<apt::Package>,
 }
 
-/// Fetches the newest kernel of the package `name` for one of Debian's architectures, unless it is
-/// cached.
-pub(crate) fn fetch(
-    store: &Store,
-    name: &str,
-    architecture: &str,
-    progress: &mut dyn Progress,
-) -> Result<Fetched> {
+/// Fetches the newest kernel of the package `name`, unless it is cached.
+pub(crate) fn fetch(store: &Store, name: &str, progress: &mut dyn Progress) -> Result<Fetched> {
     check_name(name)?;
     let asked = Source::Package(name.to_owned());
     let draft = store.begin(&format!("fetch-{name}"), &format!("fetching {name}"), progress)?;
-    let (archive, found) = apt::find(name, architecture, progress, resolve)?;
+    let (archive, found) = apt::find(name, Arch::of_package(name).debian, progress, resolve)?;
     let itself = Source::Package(found.name.clone());
     if let Some((kernel, facts)) = store.newest(&itself)?
         && facts.origin.version == found.version

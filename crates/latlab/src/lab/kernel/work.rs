@@ -121,6 +121,10 @@ pub(crate) fn log_file(name: &str) -> Result<PathBuf> {
     Ok(log)
 }
 
+/// What a compiler says of options that it does not know, and the dynamic loader of a program that was
+/// linked with a newer C library.
+const NEWER: [&str; 2] = ["unrecognized command-line option", "version `GLIBC_"];
+
 /// Shows the end of a failed build's log, and its path.
 pub(crate) fn explain(
     what: &str,
@@ -138,6 +142,12 @@ pub(crate) fn explain(
     let lines: Vec<&str> = said.lines().collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
     let log = log.display();
+    if NEWER.iter().any(|words| said.contains(words)) {
+        return Failure::Unsupported(format!(
+            "{what} can't be built here: the kernel's headers are made for a newer compiler or C \
+             library than this machine has; see {log}"
+        ));
+    }
     progress.note(&format!("the end of {log}:\n{}", last.join("\n")));
     Failure::Failed(format!("{what} could not be built: {why}; see {log}"))
 }

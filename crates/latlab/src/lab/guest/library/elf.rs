@@ -23,7 +23,7 @@ pub(super) fn arch(bytes: &[u8]) -> Option<&'static Arch> {
 
 /// A program or library for the guest's architecture.
 #[derive(Debug, Default)]
-pub(super) struct Elf {
+pub(crate) struct Elf {
     /// The loader; none for a library or a static program.
     pub(super) interpreter: Option<PathBuf>,
     /// The library's own name.
@@ -39,7 +39,7 @@ pub(super) struct Elf {
 impl Elf {
     /// Reads a whole file; none if it is not such a file for this architecture, an error if it is
     /// damaged.
-    pub(super) fn read(bytes: &[u8], arch: &Arch) -> object::Result<Option<Elf>> {
+    pub(crate) fn read(bytes: &[u8], arch: &Arch) -> object::Result<Option<Elf>> {
         if !bytes.starts_with(MAGIC) {
             return Ok(None);
         }
