@@ -77,7 +77,8 @@ fn record_of_arm64_is_the_same_cold_restored_and_on_a_busy_host() {
 fn driver_on_arm64_is_found_by_scans_and_interrupts_at_a_known_time() {
     let Some(both) = Both::new() else { return };
     for points in [0, 3] {
-        let scan = format!("scan driver:length=200us,points={points} --on lab:standard@arm64 --json");
+        let scan =
+            format!("scan driver:length=200us,points={points} --on lab:standard@arm64 --json");
         let record = both.run(&scan).record();
         assert_eq!(record.scans[0].sections.len(), points + 1, "{:?}", record.scans[0].sections);
     }
@@ -106,9 +107,8 @@ fn program_for_another_architecture_is_refused_and_the_right_one_runs() {
 #[test]
 fn late_wakeups_on_arm64_are_explained() {
     let Some(both) = Both::new() else { return };
-    let explained = both.run(
-        "explain cyclic --load fork --count 300 --traced --above 0 --on lab:rt@arm64 --json",
-    );
+    let explained = both
+        .run("explain cyclic --load fork --count 300 --traced --above 0 --on lab:rt@arm64 --json");
     let explained = explained.record().explained.expect("the run is explained");
     assert!(explained.missing.is_empty(), "{:?}", explained.missing);
     assert!(explained.unexplained.0 * 20 <= explained.total.0, "{explained:?}");
