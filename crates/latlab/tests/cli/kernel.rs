@@ -280,6 +280,34 @@ fn has_apt() -> bool {
     exists
 }
 
+/// Without the signature anybody on the way could replace a kernel.
+#[test]
+fn archive_without_signature_is_refused_in_one_sentence() {
+    if !has_apt() {
+        return;
+    }
+    let folder = folder();
+    let folder = folder.path();
+    let suite = folder.join("debian/dists/bookworm");
+    fs::create_dir_all(&suite).unwrap();
+    fs::write(suite.join("Release"), "Suite: oldstable\nCodename: bookworm\nComponents: main\n")
+        .unwrap();
+    let sources = folder.join("sources.list");
+    fs::write(&sources, format!("deb file:{}/debian bookworm main\n", folder.display())).unwrap();
+    let settings = format!(
+        "Dir::Etc::sourcelist \"{}\";\nDir::Etc::sourceparts \"/dev/null\";\n",
+        sources.display()
+    );
+    fs::write(folder.join("apt.conf"), settings).unwrap();
+    let mut list = in_cache(folder, "list --available");
+    let output = run(list.env("APT_CONFIG", folder.join("apt.conf")));
+    assert_eq!((output.code(), output.stdout.as_str()), (Some(2), ""), "{output:?}");
+    let sentence = output.stderr.lines().last().unwrap();
+    assert!(sentence.starts_with("latlab: Debian's package lists can't be read ("), "{output:?}");
+    assert!(sentence.contains("try again"), "{output:?}");
+    assert!(!cache(folder).join("apt/amd64/updated").exists());
+}
+
 #[test]
 fn missing_build_tools_are_named_with_their_packages() {
     if !has_apt() {
