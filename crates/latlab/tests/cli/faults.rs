@@ -119,5 +119,5 @@ fn each_of(
     let told = writeln!(std::io::stderr(), "{tried} faults: {name}, {} wrong", wrong.len());
     told.expect("standard error is open");
     assert!(wrong.is_empty(), "{} of {tried}: {wrong:#?}", wrong.len());
-    assert!(tried > 4, "only {tried} calls were made to fail");
+    assert!(tried > 0, "no call was made to fail");
 }
