@@ -43,10 +43,9 @@ impl Checker {
         check(&Root::default())?;
         let btf = Btf::from_vmlinux().map_err(|_| RecorderError::NoBtf)?;
         if has_tracepoint(&btf, "sys_enter") {
-            Ok(())
-        } else {
-            Err(RecorderError::MissingFeature("tracepoints of system calls"))
+            return Ok(());
         }
+        Err(RecorderError::MissingFeature("tracepoints of system calls"))
     }
 
     /// Loads and attaches the programs. Processes that the process `parent` starts are watched.
