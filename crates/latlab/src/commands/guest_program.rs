@@ -1,7 +1,7 @@
 //! Options of the commands that start a program in a guest.
 
-use super::{complete, rights};
 use super::target_options::TargetOptions;
+use super::{complete, rights};
 use crate::failure::{Failure, Result, failed};
 use crate::format::live;
 use crate::format::progress::Bar;
