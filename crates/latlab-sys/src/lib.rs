@@ -18,6 +18,8 @@ pub mod descriptor;
 pub mod driver;
 pub mod file;
 pub mod futex;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod guard;
 pub mod hpet;
 pub mod icmp;

@@ -26,6 +26,9 @@ fn published_tables_judge_todays_claims_by_their_own_figures() {
     let mut files = Vec::new();
     for (name, study) in &study::shipped() {
         let folder = results.join(name);
+        if !folder.exists() {
+            continue; // Its results were not published.
+        }
         let read = |file: &str| fs::read_to_string(folder.join(file)).expect("it was published");
         let values = values(&read("table.csv"));
         let findings = study.judged(|cell, figure| value(&values, study, cell, figure));
