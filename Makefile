@@ -42,7 +42,7 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
-.PHONY: build install packages packages-test demo test boards truth torture fuzz deny kernels studies lint bench bpf reference book clean
+.PHONY: build install packages packages-test demo test boards truth torture checked fuzz deny kernels studies lint bench bpf reference book clean
 
 build: $(LATLAB)
 
@@ -139,6 +139,13 @@ truth: $(CHARTS)
 torture: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	LATLAB_FAULTS=all cargo test --locked --package latlab --test cli faults::
+
+# Runs latlab-core in Miri, and latlab-sys with AddressSanitizer and ThreadSanitizer.
+checked:
+	tools/need cargo= $(LIBRARIES)
+	tools/checked
+
+torture: checked
 
 # Fuzzes every parser, guided by coverage, for FUZZ_FOR seconds in all.
 fuzz:

@@ -9,6 +9,7 @@ use latlab_core::histogram::Histogram;
 use latlab_core::path::{Location, Path, Trace};
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
+use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
@@ -128,4 +129,100 @@ fn use_path(path: &Path) {
     let frames = path.frames();
     assert!(frames.iter().all(|frame| !frame.function.is_empty() || frame.depth <= 1_000));
     let _ = (path.culprit(), path.instructions(), path.idle_before());
+}
+
+/// A change of one value in a record.
+#[derive(Arbitrary, Debug)]
+struct Edit {
+    /// Which value, modulo their number.
+    which: u16,
+    to: Replacement,
+}
+
+/// The new value.
+#[derive(Arbitrary, Debug)]
+enum Replacement {
+    Null,
+    Flag(bool),
+    Small(u8),
+    Whole(u64),
+    Negative(i64),
+    Float(f64),
+    Text(String),
+    /// A copy of another value, modulo their number.
+    Copy(u16),
+    /// An empty list.
+    Nothing,
+    /// The number, and one added or taken away; a list twice, or without its first element.
+    More,
+    Less,
+}
+
+/// A valid record with some values changed: what is still accepted can be shown in every form.
+pub fn report(bytes: &[u8]) {
+    static RECORDS: &[&str] = &[
+        include_str!("../records/cyclic.json"),
+        include_str!("../records/explained.json"),
+        include_str!("../records/path.json"),
+        include_str!("../records/scan.json"),
+    ];
+    let mut input = Unstructured::new(bytes);
+    let Ok(which) = input.int_in_range(0..=RECORDS.len() - 1) else { return };
+    let Ok(edits) = Vec::<Edit>::arbitrary_take_rest(input) else { return };
+    let mut record: Value = serde_json::from_str(RECORDS[which]).expect("it is JSON");
+    for edit in &edits {
+        let mut places = Vec::new();
+        list(&record, String::new(), &mut places);
+        let place = |nth: u16| places[usize::from(nth) % places.len()].as_str();
+        let new = replacement(&edit.to, &record, place(edit.which), place);
+        *record.pointer_mut(place(edit.which)).expect("it was listed") = new;
+    }
+    if let Ok(record) = Record::from_json(&record.to_string()) {
+        latlab::fuzz::report(record);
+    }
+}
+
+/// Adds the JSON pointers of all values in this one, itself included.
+fn list(value: &Value, place: String, to: &mut Vec<String>) {
+    match value {
+        Value::Array(all) => {
+            all.iter().enumerate().for_each(|(n, one)| list(one, format!("{place}/{n}"), to));
+        }
+        Value::Object(all) => {
+            for (key, one) in all {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                list(one, format!("{place}/{key}"), to);
+            }
+        }
+        _ => {}
+    }
+    to.push(place);
+}
+
+fn replacement<'a>(
+    to: &Replacement,
+    record: &Value,
+    place: &str,
+    other: impl Fn(u16) -> &'a str,
+) -> Value {
+    let at = |place: &str| record.pointer(place).cloned().unwrap_or_default();
+    let step = |by: i64| match at(place) {
+        Value::Number(number) => number.as_u64().map_or(0, |n| n.wrapping_add_signed(by)).into(),
+        Value::Array(all) if by > 0 => [all.clone(), all].concat().into(),
+        Value::Array(all) => all.into_iter().skip(1).collect(),
+        other => other,
+    };
+    match to {
+        Replacement::Null => Value::Null,
+        Replacement::Flag(flag) => (*flag).into(),
+        Replacement::Small(number) => (*number).into(),
+        Replacement::Whole(number) => (*number).into(),
+        Replacement::Negative(number) => (*number).into(),
+        Replacement::Float(number) => (*number).into(),
+        Replacement::Text(text) => text.as_str().into(),
+        Replacement::Copy(nth) => at(other(*nth)),
+        Replacement::Nothing => Value::Array(Vec::new()),
+        Replacement::More => step(1),
+        Replacement::Less => step(-1),
+    }
 }

@@ -10,6 +10,8 @@
 
 mod check;
 mod counting;
+#[doc(hidden)]
+pub mod fuzz;
 mod kernel;
 mod layout;
 mod object;

@@ -24,3 +24,6 @@ pub use report::{
 };
 pub use rule::{Level, RULES, Rule};
 pub use wait::Wait;
+
+#[cfg(test)]
+mod tests;

@@ -80,6 +80,12 @@ impl Plan {
         }
     }
 
+    /// Whether it starts a program that the user named, as a load or to scan it.
+    pub fn starts_programs(&self) -> bool {
+        let loads = self.loads.iter().any(|load| load.name == "exec");
+        loads || self.scans.iter().any(|scan| scan.call.name == "program")
+    }
+
     /// Returns the probe start offset: how long the loads run before a probe begins. It is 0 for
     /// seed 0, and otherwise up to 100 ms, depending on the seed. Without it a probe would always
     /// meet the same moments of a load where time is exactly repeatable.

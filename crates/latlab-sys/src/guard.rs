@@ -45,6 +45,20 @@ pub struct Guard {
     unrestored: Vec<Unrestored>,
 }
 
+/// Asserts for a fuzz target what holds for every journal that is accepted.
+pub(crate) fn check_journal(bytes: &[u8]) {
+    let root = Root::default();
+    let Ok(content) = journal::parse(&root, bytes) else { return };
+    let written = serde_json::to_vec(&content).expect("it is plain data");
+    let again = journal::parse(&root, &written).expect("latlab reads what it writes");
+    assert_eq!(again.entries, content.entries);
+    let mut merged = content.entries.clone();
+    if let Some(last) = content.entries.last() {
+        entry::merge(&mut merged, last);
+    }
+    assert!(merged.iter().all(|one| content.entries.iter().any(|other| one.same_knob(other))));
+}
+
 /// A knob, or a thread, that could not be restored. It stays in the journal, for the next latlab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unrestored {

@@ -389,6 +389,18 @@ fn bracketed(word: &str) -> Option<&str> {
     inner.or_else(|| word.strip_prefix('(').and_then(|w| w.strip_suffix(')')))
 }
 
+/// Asserts for a fuzz target what holds for the text of any knob's file.
+pub(crate) fn check_text(text: &str) {
+    let (value, possible) = (chosen(text), choices(text));
+    assert!(possible.is_empty() || possible.contains(&value), "{value:?} of {possible:?}");
+    assert!(listed(text, "PLACE_LAG").is_none_or(|state| state == "0" || state == "1"));
+    let path = Path::new(text);
+    for knob in KNOBS.iter().chain(LOAD_KNOBS) {
+        let is_plain = || !path.iter().any(|name| name == "..");
+        assert!(!knob.may_have(&Root::default(), path) || is_plain());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

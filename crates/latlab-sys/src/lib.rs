@@ -8,6 +8,7 @@
 //! make the call would change the number of instructions.
 
 pub mod bpf;
+pub mod capabilities;
 pub mod cgroup;
 pub mod claim;
 pub mod clock;
@@ -17,6 +18,8 @@ pub mod descriptor;
 pub mod driver;
 pub mod file;
 pub mod futex;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod guard;
 pub mod hpet;
 pub mod icmp;

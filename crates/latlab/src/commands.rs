@@ -10,10 +10,12 @@ mod doctor;
 mod exec;
 mod explain;
 mod generate;
+mod guest_program;
 mod kernel;
 mod list;
 mod measurement;
 mod report;
+mod rights;
 mod run;
 mod scan;
 mod study;
@@ -26,6 +28,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use latlab_core::compare::distinct;
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
+use latlab_sys::capabilities::Purpose;
 use latlab_sys::file;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -84,6 +87,33 @@ enum Command {
     },
 }
 
+impl Command {
+    /// The purposes for which the command needs capabilities. None where that depends on its plan,
+    /// or where a program of the user's gets all: those commands drop what they can themselves.
+    fn purposes(&self) -> Option<&'static [Purpose]> {
+        match self {
+            Command::Report(_)
+            | Command::Compare(_)
+            | Command::List(_)
+            | Command::Generate(_)
+            | Command::Complete(_) => Some(&[Purpose::Files]),
+            Command::Adapt(adapt) if adapt.only_reads() => Some(&[Purpose::Files]),
+            Command::Kernel(_) => Some(rights::ELSEWHERE),
+            Command::Study(_) | Command::Doctor(_) | Command::Adapt(_) => Some(rights::HERE),
+            Command::Run(_)
+            | Command::Scan(_)
+            | Command::Explain(_)
+            | Command::Ab(_)
+            | Command::Exec(_)
+            | Command::Agent(_)
+            | Command::Check(_)
+            | Command::LoadWorker { .. }
+            | Command::ProbeWorker { .. }
+            | Command::ScanWorker { .. } => None,
+        }
+    }
+}
+
 /// The command line. The long help of some commands also lists probes, loads or calls.
 fn command_line() -> clap::Command {
     let parts = list::probes_and_loads();
@@ -111,6 +141,9 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
     };
     let latlab: Latlab =
         clap::FromArgMatches::from_arg_matches(&matches).expect("clap has checked what it gives");
+    if let Some(purposes) = latlab.command.purposes() {
+        rights::keep(purposes)?;
+    }
     let done = match latlab.command {
         Command::Run(run) => run.run(),
         Command::Scan(scan) => scan.run(),

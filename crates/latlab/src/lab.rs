@@ -15,6 +15,7 @@ mod run;
 mod seal;
 pub(crate) mod snapshot;
 mod symbols;
+mod unpack;
 
 pub(crate) use accel::choose as choose_accel;
 pub(crate) use cache::program_digest;

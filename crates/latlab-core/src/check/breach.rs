@@ -48,52 +48,59 @@ pub(super) struct Moment {
     pub(super) offset: Nanos,
 }
 
-/// The breaches of a thread.
+/// The breaches of a thread. Those of a cycle count once it is complete.
 #[derive(Debug, Default)]
-pub(super) struct Breaches(Vec<Breach>);
+pub(super) struct Breaches {
+    complete: Vec<Breach>,
+    /// Those of the cycle in progress.
+    pending: Vec<Breach>,
+}
 
-/// Largest number of different breaches of a thread. Others are not counted.
+/// Largest number of different breaches of a thread, and of breaches of a cycle. Others are not
+/// counted.
 const MOST: usize = 4096;
 
 impl Breaches {
+    /// Adds a breach of the cycle in progress.
     pub(super) fn add(
         &mut self,
         (rule, subject): (Rule, String),
         stack: Option<StackId>,
-        moment: Moment,
-        took: Nanos,
+        Moment { cycle, offset }: Moment,
+        longest: Nanos,
         held: Option<Held>,
     ) {
-        let same = |b: &&mut Breach| b.rule == rule && b.subject == subject && b.stack == stack;
-        if let Some(breach) = self.0.iter_mut().find(same) {
-            breach.count += 1;
-            breach.last = moment.cycle;
-            if took > breach.longest {
-                breach.longest = took;
-                breach.held = held.or(breach.held);
-            }
-        } else if self.0.len() < MOST {
-            let (first, last) = (moment.cycle, moment.cycle);
-            self.0.push(Breach {
+        if self.pending.len() < MOST {
+            let (moment, first, last) = (offset, cycle, cycle);
+            self.pending.push(Breach {
                 rule,
                 subject,
                 stack,
                 count: 1,
-                moment: moment.offset,
+                moment,
                 first,
                 last,
-                longest: took,
+                longest,
                 held,
             });
         }
     }
 
-    pub(super) fn take(self) -> Vec<Breach> {
-        self.0
+    /// The cycle in progress is complete.
+    pub(super) fn complete(&mut self) {
+        for new in std::mem::take(&mut self.pending) {
+            let has_room = self.complete.len() < MOST;
+            let same = |known: &&mut Breach| {
+                (known.rule, known.stack) == (new.rule, new.stack) && known.subject == new.subject
+            };
+            match self.complete.iter_mut().find(same) {
+                Some(known) => known.merge(&new),
+                None if has_room => self.complete.push(new),
+                None => {}
+            }
+        }
     }
-}
 
-impl Breaches {
     /// Adds a breach of all cycles.
     pub(super) fn add_whole(
         &mut self,
@@ -102,7 +109,7 @@ impl Breaches {
         count: u64,
         cycles: u64,
     ) {
-        self.0.push(Breach {
+        self.complete.push(Breach {
             rule,
             subject,
             stack,
@@ -113,5 +120,20 @@ impl Breaches {
             longest: Nanos(0),
             held: None,
         });
+    }
+
+    pub(super) fn take(self) -> Vec<Breach> {
+        self.complete
+    }
+}
+
+impl Breach {
+    fn merge(&mut self, other: &Breach) {
+        self.count += other.count;
+        self.last = other.last;
+        if other.longest > self.longest {
+            self.longest = other.longest;
+            self.held = other.held.or(self.held);
+        }
     }
 }

@@ -98,11 +98,11 @@ const LONG: [&str; 26] = [
 pub(super) fn rule(kind: &EventKind) -> Option<(Rule, String)> {
     let EventKind::Enter { call, arguments, file, .. } = kind else { return None };
     let subject = || match file {
-        Some(file) => format!("{call} on {}", describe(file.kind, &file.name)),
-        None => (*call).to_owned(),
+        Some(file) => format!("call of {call} on {}", describe(file.kind, &file.name)),
+        None => format!("call of {call}"),
     };
     if ALLOCATING.contains(call) {
-        return Some((Rule::Allocation, (*call).to_owned()));
+        return Some((Rule::Allocation, format!("call of {call}")));
     }
     if MOVING.contains(call) {
         let kind = file.as_ref().map(|file| file.kind);
@@ -114,20 +114,24 @@ pub(super) fn rule(kind: &EventKind) -> Option<(Rule, String)> {
     if FILE_SYSTEM.contains(call) {
         return Some((Rule::FileIo, subject()));
     }
-    LONG.contains(call).then(|| (Rule::Syscall, (*call).to_owned()))
+    LONG.contains(call).then(|| (Rule::Syscall, format!("call of {call}")))
 }
 
-/// What a call that slept waited for.
-pub(super) fn sleep(kind: &EventKind) -> (Rule, String) {
+/// Whether the call waits for a mutex that does not inherit priority.
+pub(super) fn waits_for_mutex(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Enter { call: "futex", arguments, .. } if wait::is_mutex(arguments))
+}
+
+/// Where a call slept.
+pub(super) fn place(kind: &EventKind) -> String {
     match kind {
-        EventKind::Enter { call: "futex", arguments, .. } if wait::is_mutex(arguments) => {
-            (Rule::NonPi, "mutex without priority inheritance".to_owned())
-        }
+        _ if waits_for_mutex(kind) => "a mutex without priority inheritance".to_owned(),
+        _ if inherits(kind) => "a mutex with priority inheritance".to_owned(),
         EventKind::Enter { call, file: Some(file), .. } => {
-            (Rule::Sleep, format!("{call} on {}", describe(file.kind, &file.name)))
+            format!("{call} on {}", describe(file.kind, &file.name))
         }
-        EventKind::Enter { call, .. } => (Rule::Sleep, (*call).to_owned()),
-        _ => (Rule::Sleep, "sleep".to_owned()),
+        EventKind::Enter { call, .. } => (*call).to_owned(),
+        _ => "the kernel".to_owned(),
     }
 }
 

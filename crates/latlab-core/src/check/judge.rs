@@ -107,15 +107,27 @@ impl super::thread::Cyclic {
         let each = [
             (on_wall_clock, Rule::WallClock, "wait on CLOCK_REALTIME", wait, self.cycles),
             (relative, Rule::Drift, "relative sleep", wait, self.cycles),
-            (!self.locks.any && !self.locks.future, Rule::NotLocked, "memory not locked", None, 1),
             (
-                self.locks.any && !self.locks.future,
-                Rule::LockFuture,
-                "later mappings not locked",
+                !self.locks.any && !self.locks.future,
+                Rule::NotLocked,
+                "no memory is locked",
                 None,
                 1,
             ),
-            (lazy, Rule::LazyBinding, "lazy binding", None, 1),
+            (
+                self.locks.any && !self.locks.future,
+                Rule::LockFuture,
+                "later mappings are not locked",
+                None,
+                1,
+            ),
+            (
+                lazy,
+                Rule::LazyBinding,
+                "library functions are bound when they are first called",
+                None,
+                1,
+            ),
         ];
         for (found, rule, subject, stack, count) in each {
             if found {

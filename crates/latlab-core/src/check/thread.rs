@@ -112,7 +112,7 @@ impl Cyclic {
             }
             EventKind::In => self.enter_cpu(at),
             EventKind::Migrate => {
-                let moved = (Rule::Migration, "moved to another CPU".to_owned());
+                let moved = (Rule::Migration, "move to another CPU".to_owned());
                 self.breach(moved, None, at, Nanos(0), None);
             }
             EventKind::Fork | EventKind::Exec | EventKind::Exit => {}
@@ -201,6 +201,7 @@ impl Cyclic {
             let over = (Rule::CatchUp, "missed period run late".to_owned());
             self.breaches.add(over, stack(kind), moment, Nanos(0), None);
         }
+        self.breaches.complete();
         self.cycles += 1;
         self.latency.record(finished.latency);
         self.running.record(finished.running);
@@ -214,18 +215,21 @@ impl Cyclic {
     fn judge(&mut self, at: Nanos, call: &Call) {
         let took = at - call.at;
         let slept = call.slept > Nanos(0) && !call::inherits(&call.kind);
-        let (own, sleep) = (call::rule(&call.kind), call::sleep(&call.kind));
         let waker = call.waker.map(|(waker, _)| waker);
-        if slept && sleep.0 == Rule::NonPi {
-            let lower = waker.filter(|waker| waker.prio > self.thread.prio);
-            let rule = if lower.is_some() { Rule::Inversion } else { Rule::NonPi };
-            self.breach((rule, sleep.1), stack(&call.kind), call.at, call.slept, waker);
-        } else if sleep.0 == Rule::NonPi {
-            self.breach(sleep, stack(&call.kind), call.at, took, None);
-        } else if slept && own.as_ref().is_none_or(|(rule, _)| *rule == Rule::Syscall) {
-            self.breach(sleep, stack(&call.kind), call.at, call.slept, waker);
-        } else if let Some(own) = own {
-            self.breach(own, stack(&call.kind), call.at, took, None);
+        let lower = waker.filter(|waker| waker.prio > self.thread.prio);
+        let place = call::place(&call.kind);
+        let (found, took, held) = match call::rule(&call.kind) {
+            _ if call::waits_for_mutex(&call.kind) => {
+                let rule = if lower.is_some() { Rule::Inversion } else { Rule::NonPi };
+                (Some((rule, format!("wait for {place}"))), call.slept, waker)
+            }
+            None | Some((Rule::Syscall, _)) if slept => {
+                (Some((Rule::Sleep, format!("sleep in {place}"))), call.slept, waker)
+            }
+            own => (own, took, None),
+        };
+        if let Some(found) = found {
+            self.breach(found, stack(&call.kind), call.at, took, held);
         }
         if wait::is_on_wall_clock(&call.kind) {
             let timed = (Rule::WallClock, "time on CLOCK_REALTIME".to_owned());
@@ -296,19 +300,19 @@ impl Cyclic {
             call.waker = waker.map(|(_, held, context)| (held, context)).or(call.waker);
         }
         let what = match (&self.call, &self.fault) {
-            (_, Some(_)) => "page fault".to_owned(),
-            (Some(call), None) => call::sleep(&call.kind).1,
-            (None, None) => "sleep".to_owned(),
+            (_, Some(_)) => "a page fault".to_owned(),
+            (Some(call), None) => call::place(&call.kind),
+            (None, None) => "the kernel".to_owned(),
         };
         let waits = self.call.as_ref().is_some_and(|call| call.is_cycle_wait);
         let Some(cycle) = self.cycle.as_mut().filter(|_| !waits) else { return };
         match out.reason {
             OutReason::Sleeps => cycle.add_sleep(&what, time),
-            OutReason::KernelLock => cycle.add_sleep("spinlock of the kernel", time),
+            OutReason::KernelLock => cycle.add_sleep("a spinlock of the kernel", time),
             OutReason::Preempted => {
                 cycle.add_preemption(out.next.comm, time);
                 if out.next.prio >= ORDINARY {
-                    let throttled = (Rule::Throttled, "throttling".to_owned());
+                    let throttled = (Rule::Throttled, "interval of throttling".to_owned());
                     self.breach(throttled, None, out.at, time, Some(out.next));
                 }
             }

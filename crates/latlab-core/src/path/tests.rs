@@ -87,4 +87,7 @@ fn damaged_trace_is_refused_with_its_line() {
     assert!(refused("sample 1 2 3\nrun 0xa0 4 3\n").contains("line 2"));
     assert!(refused("sample 1 2\n").contains("'sample 1 2'"));
     assert!(refused("sample 1 2 0\nblock 0xa0 40 4 9q\nend\n").contains("line 2"));
+    // Effects in another order than the instructions.
+    assert!(refused("sample 1 2 0\nblock 0xa0 40 4 3d 2e\nend\n").contains("line 2"));
+    assert!(refused("sample 1 2 0\nblock 0xa0 40 4 3n2147483648\nend\n").contains("line 2"));
 }

@@ -102,7 +102,8 @@ impl Effect {
             "d" => Effect::Off(after),
             "e" => Effect::On(after),
             "p" => Effect::Restore(after),
-            _ => Effect::Preempt(after, rest.strip_prefix('n')?.parse().ok()?),
+            // An instruction adds a number of 32 bits.
+            _ => Effect::Preempt(after, rest.strip_prefix('n')?.parse::<i32>().ok()?.into()),
         })
     }
 }
@@ -150,6 +151,7 @@ impl Trace {
                 let name = address(words.next()?)?;
                 let address = address(words.next()?)?;
                 let effects = words.skip(1).map(Effect::read).collect::<Option<Vec<_>>>()?;
+                effects.is_sorted_by_key(Effect::after).then_some(())?;
                 self.blocks.insert(name, Block { address, effects });
             }
             "run" => {

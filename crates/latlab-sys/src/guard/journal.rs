@@ -108,7 +108,12 @@ pub(super) fn sweep(root: &Root) {
 /// The content of a journal. It is damaged if the error [`is_damage`]; other errors say nothing
 /// about it.
 pub(super) fn read(root: &Root, path: &Path) -> io::Result<Content> {
-    let content: Content = serde_json::from_slice(&fs::read(path)?)?;
+    parse(root, &fs::read(path)?)
+}
+
+/// The content in the bytes of a journal.
+pub(super) fn parse(root: &Root, bytes: &[u8]) -> io::Result<Content> {
+    let content: Content = serde_json::from_slice(bytes)?;
     if content.entries.iter().all(|entry| entry.is_known(root)) {
         return Ok(content);
     }

@@ -2,7 +2,7 @@
 
 use super::die_with_parent;
 use crate::sched::Policy;
-use crate::{descriptor, sched, signal};
+use crate::{capabilities, descriptor, sched, signal};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -43,6 +43,11 @@ pub fn schedule(command: &mut Command, policy: Policy) {
     before_exec(command, Step::SetPolicy(policy));
 }
 
+/// Leaves the program that `command` starts no capability but that of reading all files.
+pub fn confine(command: &mut Command) {
+    before_exec(command, Step::DropCapabilities);
+}
+
 /// A step of the child between fork and exec.
 #[derive(Clone, Copy)]
 enum Step {
@@ -51,6 +56,7 @@ enum Step {
     IgnoreEndingSignals,
     KeepOpen(RawFd),
     SetPolicy(Policy),
+    DropCapabilities,
 }
 
 impl Step {
@@ -61,6 +67,7 @@ impl Step {
             Step::IgnoreEndingSignals => signal::ignore_ending_signals()?,
             Step::KeepOpen(fd) => descriptor::keep_open(fd)?,
             Step::SetPolicy(policy) => sched::set_policy(policy)?,
+            Step::DropCapabilities => capabilities::keep_reading()?,
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use latlab_bpf::UserStack;
 use latlab_core::check::Frame;
 use latlab_sys::root::Root;
 use object::read::{Object as _, ObjectSection as _, ReadCache};
-use object::{ObjectSegment as _, ObjectSymbolTable as _};
+use object::{ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _};
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
@@ -36,7 +36,12 @@ struct Mapped {
     /// Whether the file has a table of symbols and debug information.
     symbols: bool,
     lines: bool,
+    /// Exported functions, for a file without a table of symbols.
+    exports: Vec<Export>,
 }
+
+/// A function that a file exports: its offset in the file, its size and its name.
+type Export = (u64, u64, String);
 
 /// Largest number of functions of a stack.
 const DEPTH: usize = 48;
@@ -75,6 +80,9 @@ impl Image {
             if let Ok(object) = object::File::parse(&cache) {
                 part.symbols = object.symbol_table().is_some_and(|all| all.symbols().count() > 0);
                 part.lines = object.section_by_name(".debug_line").is_some();
+                if !part.symbols {
+                    part.exports = exports(&object);
+                }
                 if let Some(bias) = bias(&object, &part) {
                     let range = part.start..part.end;
                     let name = part.name.clone();
@@ -123,7 +131,12 @@ impl Image {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let source = Source::Elf(Elf::new(path));
         let found = symbolizer.symbolize_single(&source, Input::FileOffset(offset));
-        let Ok(Symbolized::Sym(symbol)) = found else { return vec![unnamed] };
+        let Ok(Symbolized::Sym(symbol)) = found else {
+            let export =
+                part.exports.iter().find(|(at, size, _)| (*at..at + size).contains(&offset));
+            let function = export.map(|(.., name)| name.clone());
+            return vec![Frame { function, ..unnamed }];
+        };
         let mut frames = Vec::new();
         let mut add = |name: &str, code: Option<&blazesym::symbolize::CodeInfo<'_>>| {
             let file = code.map(|code| code.file.to_string_lossy().into_owned());
@@ -178,6 +191,7 @@ impl Mapped {
             file: None,
             symbols: false,
             lines: false,
+            exports: Vec::new(),
         })
     }
 }
@@ -205,6 +219,24 @@ fn bias(object: &Elfs<'_>, part: &Mapped) -> Option<u64> {
     })?;
     let (offset, _) = segment.file_range();
     Some(part.start.wrapping_sub(part.offset).wrapping_sub(segment.address().wrapping_sub(offset)))
+}
+
+/// The functions that a file exports.
+fn exports(object: &Elfs<'_>) -> Vec<Export> {
+    let offset = |address: u64| {
+        let mut segments = object.segments();
+        let inside =
+            segments.find(|one| (one.address()..one.address() + one.size()).contains(&address))?;
+        Some(address - inside.address() + inside.file_range().0)
+    };
+    let functions = object.dynamic_symbols().filter(|one| one.is_definition() && one.size() > 0);
+    let mut found = Vec::new();
+    for one in functions {
+        if let (Some(at), Ok(name)) = (offset(one.address()), one.name()) {
+            found.push((at, one.size(), name.to_owned()));
+        }
+    }
+    found
 }
 
 fn sections(object: &Elfs<'_>) -> ExplicitModuleSectionInfo<Bytes> {

@@ -10,6 +10,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::{self, Running};
 use latlab_sys::root::Root;
+use latlab_sys::sched;
 use latlab_sys::signal::{Event, Signals};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -100,6 +101,9 @@ impl Watching {
         let stderr = stderr.map_err(|e| failed("stderr can't be passed on", e))?;
         command.args(&words[1..]).stdout(Stdio::from(stderr));
         let mut program = Running::start(&mut command).map_err(|e| failed(&name, e))?;
+        // The images have to be read before the program ends. If this fails, some may be missing.
+        let _ = sched::raise_priority();
+        self.stacks.image(program.child().id());
         let mut ended = None;
         while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != Event::End {
             self.read()?;

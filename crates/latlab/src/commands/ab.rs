@@ -1,5 +1,6 @@
 //! `latlab ab`: measures two sides in turns until it is known whether they differ.
 
+use super::rights;
 use super::run::Run;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
@@ -76,6 +77,8 @@ enum End {
 impl Ab {
     pub(super) fn run(&self) -> Result<()> {
         let [mut a, mut b] = self.sides()?;
+        let is_native = [&a, &b].iter().any(|side| side.run.measurement().is_native());
+        rights::keep_for(&[&a.plan, &b.plan], is_native)?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let end = self.measure(&mut a, &mut b, &signals);
         // Signals stay blocked: a second Ctrl-C must not replace the exit code.

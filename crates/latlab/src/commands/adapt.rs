@@ -3,12 +3,14 @@
 mod status;
 
 use super::complete;
+use super::rights;
 use crate::adapt::{self, Daemon, LogThread, Options};
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, metrics};
 use crate::mechanism;
 use latlab_core::mechanism::configuration::{self, Configuration};
 use latlab_core::time::Nanos;
+use latlab_sys::capabilities::Purpose;
 use latlab_sys::guard::Guard;
 use latlab_sys::root::Root;
 use latlab_sys::signal::{Event, Signals};
@@ -99,6 +101,11 @@ const LONG_WAIT: Nanos = Nanos::from_secs(3600);
 const CONFIGURATION: &str = "/etc/latlab/adapt.toml";
 
 impl Adapt {
+    /// Whether it only asks a daemon or reads a log.
+    pub(super) fn only_reads(&self) -> bool {
+        self.command.is_some() || self.replay.is_some()
+    }
+
     pub(super) fn run(&self) -> Result<()> {
         if let Some(AdaptCommand::Status(show)) = &self.command {
             return show.run();
@@ -119,10 +126,16 @@ impl Adapt {
             return format::show(&adapt::dry_run(names, &configuration)?);
         }
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let mended = Guard::recover(&Root::default());
+        // Before any thread starts. The folder of the log may be another user's.
+        match self.log {
+            None => rights::keep(&[Purpose::Adapting])?,
+            Some(_) => rights::keep(&[Purpose::Adapting, Purpose::Files])?,
+        }
         // Dropped last: the last messages are still written.
         let log_thread = LogThread::start(say)?;
         let logger = log_thread.logger();
-        for mended in Guard::recover(&Root::default()) {
+        for mended in mended {
             logger.log(&mended);
         }
         let daemon = Daemon::start(Options {

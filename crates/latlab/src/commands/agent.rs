@@ -1,5 +1,6 @@
 //! `latlab agent`: carries out a plan on an ssh: target, where latlab starts it.
 
+use super::rights;
 use crate::engine::{self, Outcome, Prepared};
 use crate::failure::{Result, failed};
 use crate::message::{END, KEPT, Message, Messenger, RECEIVED};
@@ -30,6 +31,7 @@ impl Agent {
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let (acknowledged, acknowledgements) = mpsc::channel();
         let outcome = read_plan().and_then(|plan| {
+            rights::keep_for(&[&plan], true)?;
             listen(acknowledged)?;
             let mut watch = Messenger::new(io::stdout(), INTERVAL).and_records();
             let plan = Prepared::of(&plan)?;

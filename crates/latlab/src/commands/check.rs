@@ -1,10 +1,13 @@
 //! `latlab check`: whether a program is real-time.
 
 use super::complete;
+use super::guest_program::GuestProgram;
+use super::target_options::TargetOptions;
 use crate::check::{Order, Subject, watch};
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, check, junit};
-use latlab_core::check::{Rule, Verdict};
+use crate::message::Stream;
+use latlab_core::check::{Report, Rule, Verdict};
 use latlab_core::time::Nanos;
 use latlab_sys::file::write_atomically;
 use latlab_sys::signal::Signals;
@@ -16,6 +19,7 @@ Examples:
   latlab check -- ./control                    start a program and check it until it ends
   latlab check --pid 4711 --for 30s            check a running program
   latlab check --deadline 800us -- ./control   each cycle has to end within 800 us
+  latlab check --on lab:rt -- ./control        the same in the laboratory, with repeatable times
   latlab check --fail-on fault,allocation --junit check.xml -- ./control";
 
 /// Check whether a program is real-time: breaches of the rules in its cycles
@@ -54,30 +58,68 @@ pub(super) struct Check {
     /// Also write a JUnit XML file with a test case for each rule
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    #[command(flatten)]
+    guest: GuestProgram,
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND", value_hint = complete::COMMAND, required_unless_present = "pid", conflicts_with = "pid")]
     command: Vec<OsString>,
+    #[command(flatten)]
+    options: TargetOptions,
 }
 
 /// Time for which a running process is watched by default.
 const LENGTH: Nanos = Nanos::from_secs(10);
 
 impl Check {
-    /// Returns the exit code: 0, or 1 for a program that is not real-time.
+    /// Returns the exit code: 0, or 1 for a program that is not real-time. From a guest, it may also
+    /// be that of a failure there.
     pub(super) fn run(&self) -> Result<u8> {
+        if self.guest.on.is_some() {
+            return self.run_in_guest();
+        }
+        self.options.refuse_any()?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let report = watch(&self.order(), &signals)?;
+        self.show(&watch(&self.order(), &signals)?)
+    }
+
+    fn run_in_guest(&self) -> Result<u8> {
+        if self.pid.is_some() {
+            let why = "--pid names a process of this machine: with --on, give a program";
+            return Err(Failure::Failed(why.to_owned()));
+        }
+        let flags = [("for", self.length), ("deadline", self.deadline)];
+        let flags = flags.into_iter().filter_map(|(name, time)| Some((name, time?)));
+        let flags = flags.map(|(name, time)| format!("--{name}={}ns", time.0));
+        let words = ["check", "--json"].map(str::to_owned).into_iter().chain(flags).collect();
+        let mut json = Vec::new();
+        let mut output = |stream: Stream, bytes: &[u8]| match stream {
+            Stream::Stdout => {
+                json.extend_from_slice(bytes);
+                Ok(())
+            }
+            Stream::Stderr => format::pass(stream, bytes),
+        };
+        let code = self.guest.run(words, &self.command, &self.options, &mut output)?;
+        if code > 1 {
+            return Ok(code);
+        }
+        let report: Report = serde_json::from_slice(&json)
+            .map_err(|e| failed("the guest's report can't be read", e))?;
+        self.show(&report)
+    }
+
+    /// Prints the report. Returns the exit code.
+    fn show(&self, report: &Report) -> Result<u8> {
         if let Some(path) = &self.junit {
-            let xml = junit::xml("check", &check::cases(&report, &self.fail_on));
+            let xml = junit::xml("check", &check::cases(report, &self.fail_on));
             write_atomically(path, xml.as_bytes())
                 .map_err(|e| failed(&path.display().to_string(), e))?;
         }
         if self.json {
-            let json = serde_json::to_string_pretty(&report);
-            let json = json.map_err(|e| Failure::Failed(e.to_string()))?;
+            let json = serde_json::to_string_pretty(report).expect("a report is plain data");
             format::put(&(json + "\n"))?;
         } else {
-            format::show(&check::text(&report, &self.fail_on))?;
+            format::show(&check::text(report, &self.fail_on))?;
         }
         Ok(match report.verdict(&self.fail_on) {
             Verdict::RealTime => 0,

@@ -1,6 +1,7 @@
 //! Options shared by the commands that measure: the targets, and the output of the records.
 
 use super::complete;
+use super::rights;
 use super::target_options::TargetOptions;
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
@@ -76,6 +77,7 @@ impl Measurement {
         if self.is_native() {
             self.options.refuse_any()?;
         }
+        rights::keep_for(&[plan], self.is_native())?;
         let paths = self.paths(&plans)?;
         let files = paths.iter().map(|path| path.as_deref().map(reserve).transpose());
         let files: Vec<_> = files.collect::<Result<_>>()?;

@@ -70,30 +70,30 @@ fn short(breach: &BreachReport) -> String {
     }
 }
 
+/// Nouns with which subjects begin.
+const NOUNS: [&str; 13] = [
+    "cycle",
+    "page fault",
+    "major page fault",
+    "call",
+    "sleep",
+    "relative sleep",
+    "wait",
+    "time",
+    "wake-up",
+    "preemption",
+    "move",
+    "missed period",
+    "overrun",
+];
+
 /// A number with its noun, in the plural where it needs one.
-fn counted(count: u64, noun: &str) -> String {
-    const PLURALS: [(&str, &str); 12] = [
-        ("cycle", "cycles"),
-        ("page fault", "page faults"),
-        ("wait", "waits"),
-        ("relative sleep", "relative sleeps"),
-        ("overrun", "overruns"),
-        ("wake-up", "wake-ups"),
-        ("preemption", "preemptions"),
-        ("missed period", "missed periods"),
-        ("mutex", "waits for a mutex"),
-        ("moved", "times moved"),
-        ("major page fault", "major page faults"),
-        ("throttling", "times throttled"),
-    ];
-    if count == 1 {
-        return format!("1 {noun}").replacen("1 mutex", "1 wait for a mutex", 1);
+fn counted(count: u64, subject: &str) -> String {
+    let noun = NOUNS.into_iter().find(|noun| subject.starts_with(noun)).unwrap_or("interval");
+    match subject.strip_prefix(noun) {
+        Some(rest) if count != 1 => format!("{count} {noun}s{rest}"),
+        _ => format!("{count} {subject}"),
     }
-    let plural = PLURALS.iter().find_map(|(one, many)| {
-        let rest = noun.strip_prefix(one)?;
-        Some(format!("{count} {many}{rest}"))
-    });
-    plural.unwrap_or_else(|| format!("{count} times {noun}"))
 }
 
 fn heading(thread: &ThreadReport) -> String {
@@ -115,7 +115,8 @@ fn describe(breach: &BreachReport) -> String {
     for frame in own_part(&breach.stack).iter().take(SHOWN) {
         let _ = writeln!(text, "      {}", printable(&frame.text()));
     }
-    let _ = writeln!(text, "    {} {}", breach.rule.meaning(), breach.rule.remedy());
+    let _ = writeln!(text, "    {}", breach.rule.meaning());
+    let _ = writeln!(text, "    {}", breach.rule.remedy());
     text
 }
 

@@ -74,6 +74,10 @@ pub(super) fn kernel(target: &str, session: &mut Session<'_>) -> Result<(Profile
         return Err(Failure::Failed(why));
     }
     let profile = profile::find(name, &kernel::added()?)?;
+    if let Some(arch) = profile.arch {
+        // Before its kernel is fetched.
+        guest::find_program(arch.0)?;
+    }
     session.watch.note("");
     let kernel = kernel::ready(&profile.kernel, &mut Fetching::new(session))?;
     if let Some(wanted) = profile.arch.map(|arch| arch.0).filter(|arch| *arch != kernel.arch) {

@@ -4,15 +4,17 @@ use super::cells::carry_out_one;
 use super::guest::Cell;
 use super::kernel;
 use super::prepare;
+use super::unpack::{Packing, unpack};
 use crate::engine::Prepared;
 use crate::failure::{Failure, Result, failed};
 use crate::session::Session;
-use flate2::read::GzDecoder;
 use latlab_core::path::Location;
 use latlab_core::symbols::{KallsymsLine, preemption_counter};
 use latlab_sys::file;
-use std::io::Read as _;
 use std::path::PathBuf;
+
+/// Most bytes of `/proc/kallsyms`, ten times those of a large kernel.
+const LARGEST: u64 = 256 << 20;
 
 /// Addresses and names of `/proc/kallsyms`.
 #[derive(Debug)]
@@ -33,10 +35,9 @@ impl Symbols {
             Ok(packed) => packed,
             Err(_) => ask(cell, session)?,
         };
-        let mut text = String::new();
-        let read = GzDecoder::new(packed.as_slice()).read_to_string(&mut text);
-        read.map_err(|e| failed(&format!("{target}: the symbols of its kernel"), e))?;
-        let symbols = Symbols::parse(&text);
+        let text = unpack(Packing::Gzip, &packed, LARGEST)
+            .map_err(|e| failed(&format!("{target}: the symbols of its kernel"), e))?;
+        let symbols = Symbols::parse(&String::from_utf8_lossy(&text));
         if symbols.functions.is_empty() {
             let why = "its kernel shows no symbols: use one with CONFIG_KALLSYMS";
             return Err(Failure::Unsupported(format!("{target}: {why}")));

@@ -8,9 +8,10 @@ mod guest;
 mod log;
 mod policies;
 mod tasks;
+mod unit;
 mod unread;
 
-use crate::program::{LATLAB, Missing, Output, command, folder, latlab, not_run, root, run};
+use crate::program::{LATLAB, Output, command, folder, latlab, root, run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -129,21 +130,4 @@ fn restore_without_journal_does_nothing_and_succeeds() {
         setpriv --reuid=65534 --clear-groups \"$program\" adapt --restore";
     let output = in_namespaces(folder.path(), script);
     assert!(output.stdout.starts_with("no knob needs to be restored\n0\n"), "{output:?}");
-}
-
-/// The unit as it is, with the path of the program replaced.
-#[test]
-fn systemd_unit_is_valid() {
-    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
-    let text = fs::read_to_string(unit).unwrap();
-    assert_eq!(text.matches("/usr/local/bin/latlab adapt").count(), 2);
-    let folder = folder();
-    let path = folder.path().join("latlab-adapt.service");
-    fs::write(&path, text.replace("/usr/local/bin/latlab", LATLAB)).unwrap();
-    let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
-        not_run(Missing::Required, "it needs systemd-analyze");
-        return;
-    };
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && complaint.is_empty(), "{complaint}");
 }

@@ -277,6 +277,16 @@ pub(crate) fn field(pid: u32, name: &str) -> Option<String> {
     Some(value.to_owned())
 }
 
+/// Returns the names of the capabilities that a process can use.
+pub(crate) fn capabilities(pid: u32) -> Vec<String> {
+    let mask = field(pid, "CapPrm").expect("the process runs");
+    let decoded = Command::new("capsh").arg(format!("--decode={mask}")).output();
+    let decoded = String::from_utf8(decoded.expect("make test installs capsh").stdout);
+    let decoded = decoded.expect("names are ASCII");
+    let names = decoded.trim().split_once('=').expect("the mask comes first").1;
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
 fn processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

@@ -35,7 +35,7 @@ pub(super) static ARM64: Arch = Arch {
     cross_compiler: ["aarch64-linux-gnu-", "gcc-aarch64-linux-gnu"],
     qemu: "qemu-system-aarch64",
     qemu_package: "qemu-system-arm",
-    board: "-machine virt,gic-version=3,its=off -seed 1 -nodefaults -no-user-config \
+    board: "-machine virt,gic-version=3 -seed 1 -nodefaults -no-user-config \
             -display none -monitor none -no-reboot",
     restored: |_| &[],
     overwritten: Some(Overwritten { address: 0x4000_0000, bytes: 2 << 20 }),

@@ -45,7 +45,7 @@ pub(crate) struct Cell {
 /// A program of the user, to be started in a guest.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// Arguments of `latlab exec` in the guest.
+    /// Arguments of latlab in the guest.
     pub(crate) words: Vec<String>,
     /// The program itself.
     pub(crate) path: PathBuf,

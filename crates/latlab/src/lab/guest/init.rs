@@ -166,7 +166,7 @@ fn carry_out(job: &Job, orders: &Orders, port: &mut File) -> Result<Message> {
         Job::Run(plan) => run(plan, orders, port),
         Job::Exec { words, folder, variables } => {
             let mut command = process::command(PROGRAM);
-            command.arg("exec").args(words).current_dir(folder);
+            command.args(words).current_dir(folder);
             command.envs(variables);
             std::fs::create_dir_all(folder)
                 .map_err(|e| failed(&folder.display().to_string(), e))?;
@@ -229,7 +229,7 @@ fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
     Ok(Message::Record { record: Box::new(record), verdict })
 }
 
-/// Starts the program through `latlab exec`, so that its options mean the same as on the host.
+/// Starts the program through latlab, so that its options mean the same as on the host.
 fn exec(command: &mut Command, port: &mut File) -> Result<Message> {
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -7,6 +7,7 @@ use crate::lab::arch::{Arch, InterruptDevice};
 use crate::session::Accel;
 use latlab_sys::process;
 use std::io;
+use std::process::Command;
 
 /// QEMU's arguments for a guest, without devices that depend on the host's time or its users.
 ///
@@ -62,10 +63,17 @@ pub(super) fn plugged_in(cell: &Cell) -> Option<&'static str> {
     }
 }
 
+/// QEMU's command. Whoever breaks out of a guest finds no capability but that of reading files.
+pub(super) fn qemu(arch: &Arch) -> Command {
+    let mut command = process::command(arch.qemu);
+    process::confine(&mut command);
+    command
+}
+
 /// QEMU's own name and version. Fails with the package to install where QEMU is missing.
 pub(crate) fn version(cell: &Cell) -> Result<String> {
     let (target, arch) = (&cell.target, cell.kernel.arch);
-    let asked = process::command(arch.qemu).arg("--version").output();
+    let asked = qemu(arch).arg("--version").output();
     let said = asked.map_err(|error| missing(target, arch, &error))?;
     if !said.status.success() {
         return Err(Failure::Failed(format!("{target}: {} --version: {}", arch.qemu, said.status)));

@@ -1,15 +1,13 @@
 //! Kernel modules that a guest loads: their selection, order and contents.
 
 use crate::failure::{Failure, Result, failed};
-use flate2::read::MultiGzDecoder;
+use crate::lab::unpack::{Packing, unpack};
 use latlab_core::suggest;
-use lzma_rust2::XzReader;
 use object::read::elf::ElfFile64;
 use object::{Object as _, ObjectSection as _};
-use ruzstd::decoding::StreamingDecoder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
@@ -232,28 +230,18 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     contents.map_err(|e| failed(&path.display().to_string(), e))
 }
 
+/// Most bytes of a module, debug information included.
+const LARGEST: u64 = 1 << 30;
+
 /// The uncompressed contents of a file with this extension.
 pub(crate) fn unpacked(packed: Vec<u8>, extension: Option<&OsStr>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    match extension.and_then(OsStr::to_str) {
-        Some("xz") => XzReader::new(packed.as_slice(), true).read_to_end(&mut bytes)?,
-        Some("zst") => unpack_zstd(&packed, &mut bytes)?,
-        Some("gz") => MultiGzDecoder::new(packed.as_slice()).read_to_end(&mut bytes)?,
+    let packing = match extension.and_then(OsStr::to_str) {
+        Some("xz") => Packing::Xz,
+        Some("zst") => Packing::Zstd,
+        Some("gz") => Packing::Gzip,
         _ => return Ok(packed),
     };
-    Ok(bytes)
-}
-
-fn unpack_zstd(packed: &[u8], bytes: &mut Vec<u8>) -> io::Result<usize> {
-    let mut reader = StreamingDecoder::new(packed).map_err(io::Error::other)?;
-    let size = reader.read_to_end(bytes)?;
-    // The other two formats verify their checksums themselves.
-    match reader.decoder.get_checksum_from_data() {
-        Some(sum) if reader.decoder.get_calculated_checksum() != Some(sum) => {
-            Err(io::Error::new(ErrorKind::InvalidData, "its checksum is wrong"))
-        }
-        _ => Ok(size),
-    }
+    unpack(packing, &packed, LARGEST)
 }
 
 #[cfg(test)]

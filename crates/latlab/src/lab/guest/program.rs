@@ -7,20 +7,11 @@ use object::elf::FileHeader64;
 use object::read::elf::FileHeader as _;
 use std::path::PathBuf;
 
-/// The program for guests of this architecture. `Unsupported` where it is missing.
+/// The program for guests of this architecture.
 pub(super) fn of(arch: &Arch) -> Result<Vec<u8>> {
-    if arch.is_host() {
-        return std::fs::read("/proc/self/exe").map_err(|e| failed("latlab's own program", e));
-    }
-    let path = beside(arch)?;
+    let path = find(arch)?;
     let shown = path.display();
-    let program = std::fs::read(&path).map_err(|e| {
-        let (title, debian) = (arch.title, arch.debian);
-        Failure::Unsupported(format!(
-            "{shown} can't be read ({e}): guests for {title} need this program, which make build \
-             ARCH={debian} puts into dist/"
-        ))
-    })?;
+    let program = std::fs::read(&path).map_err(|e| failed(&shown.to_string(), e))?;
     let header = FileHeader64::<LittleEndian>::parse(program.as_slice());
     if header.is_ok_and(|header| header.e_machine.get(LittleEndian) == arch.elf_machine) {
         return Ok(program);
@@ -28,8 +19,21 @@ pub(super) fn of(arch: &Arch) -> Result<Vec<u8>> {
     Err(Failure::Failed(format!("{shown}: this is not a program for {}", arch.title)))
 }
 
-/// The path of the program for another architecture: beside this one, `latlab-arm64`.
-fn beside(arch: &Arch) -> Result<PathBuf> {
+/// The path of the program: that for another architecture lies beside this one, as `latlab-arm64`.
+/// `Unsupported` where it is missing.
+pub(crate) fn find(arch: &Arch) -> Result<PathBuf> {
+    if arch.is_host() {
+        return Ok("/proc/self/exe".into());
+    }
     let own = std::env::current_exe().map_err(|e| failed("latlab's own program", e))?;
-    Ok(own.with_file_name(format!("latlab-{}", arch.debian)))
+    let path = own.with_file_name(format!("latlab-{}", arch.debian));
+    if path.exists() {
+        return Ok(path);
+    }
+    Err(Failure::Unsupported(format!(
+        "{} is missing, the program that guests for {} run: make build ARCH={} puts it into dist/",
+        path.display(),
+        arch.title,
+        arch.debian
+    )))
 }

@@ -2,7 +2,7 @@
 
 use super::cell::{Boot, Cell};
 use super::launch::{Launch, Launching, Start};
-use super::machine::{plugged_in, stops};
+use super::machine::{plugged_in, qemu, stops};
 use super::output::Outputs;
 use super::{launch, qcow2};
 use latlab_core::size::Bytes;
@@ -28,7 +28,7 @@ pub(super) fn start(
     start: Start,
     outputs: &Outputs,
 ) -> io::Result<(Running, Option<Launching>)> {
-    let command = process::command(cell.kernel.arch.qemu);
+    let command = qemu(cell.kernel.arch);
     let mut qemu = Qemu { command, inherited: Vec::new() };
     qemu.command.args(arguments);
     qemu.command.stdin(Stdio::null()).stdout(outputs.stderr.try_clone()?);

@@ -6,10 +6,10 @@
 //! `drivers/firmware/efi/libstub/zboot-header.S`.
 
 use crate::lab::arch::Arch;
+use crate::lab::unpack::{self, Packing};
 use object::LittleEndian;
 use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, Machine, NoteType};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
-use std::io::{self, Read};
 use std::ops::Range;
 
 /// A kernel.
@@ -220,31 +220,22 @@ fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>> {
     // The build appends the size; gzip has it there anyway, as the last part of its own format.
     let Some((stream, size)) = payload.split_last_chunk::<4>() else { return Err(damaged) };
     let size = u32::from_le_bytes(*size);
-    let unpacked = if payload.starts_with(ZSTD) {
-        ruzstd::decoding::StreamingDecoder::new(stream)
-            .map_err(io::Error::other)
-            .and_then(|decoder| read_to(size, decoder))
+    let (packing, stream) = if payload.starts_with(ZSTD) {
+        (Packing::Zstd, stream)
     } else if payload.starts_with(XZ) {
-        read_to(size, lzma_rust2::XzReader::new(stream, false))
+        (Packing::Xz, stream)
     } else if payload.starts_with(GZIP) {
-        read_to(size, flate2::read::GzDecoder::new(payload))
+        (Packing::Gzip, payload)
     } else {
         return Ok(None);
     };
-    match unpacked {
+    if size > LARGEST {
+        return Err(damaged);
+    }
+    match unpack::unpack(packing, stream, size.into()) {
         Ok(bytes) if bytes.len() as u64 == u64::from(size) => Ok(Some(bytes)),
         _ => Err(damaged),
     }
-}
-
-/// Reads at most `size + 1` bytes.
-fn read_to(size: u32, from: impl Read) -> io::Result<Vec<u8>> {
-    if size > LARGEST {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    let mut bytes = Vec::new();
-    from.take(u64::from(size) + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn u16_at(header: &[u8], at: usize) -> u16 {

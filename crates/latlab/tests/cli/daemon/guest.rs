@@ -1,5 +1,6 @@
 //! The daemon on real kernels with real knobs.
 
+use super::unit;
 use crate::program::{Output, command, folder, run};
 use std::fs;
 use std::path::Path;
@@ -88,21 +89,10 @@ fn restore_in_another_pid_namespace_leaves_threads_to_the_next() {
     assert!(output.stdout.ends_with("\n2\nlowered\n0\nrestored\n"), "{output:?}");
 }
 
-/// Returns the bounding set of the systemd unit, as an argument of `setpriv`.
-fn bounding_set() -> String {
-    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
-    let unit = fs::read_to_string(unit).expect("the unit is in examples/");
-    let mut lines = unit.lines();
-    let all = lines.find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
-    let all = all.expect("the unit has a bounding set").split(' ');
-    let all = all.map(|name| name.trim_start_matches("CAP_").to_lowercase());
-    format!("-all,+{}", all.collect::<Vec<_>>().join(",+"))
-}
-
 /// The daemon runs with the bounding set of the systemd unit. RTC and HPET are in the group TIMER.
 #[test]
 fn devices_requested_by_program_go_first_while_it_runs() {
-    let bounding_set = bounding_set();
+    let bounding_set = format!("-all,+{}", unit::capabilities().join(",+").replace("cap_", ""));
     let output = in_a_guest(&format!(
         "before=$(snapshot)
         setpriv --bounding-set={bounding_set} /latlab adapt --mechanisms selective,suppress,mode &

@@ -1,0 +1,93 @@
+//! What other programs, machines and the kernel write: messages, packages, images, journals.
+
+use latlab::fuzz;
+
+/// Calls `parse` with the input where it is a text.
+fn text(bytes: &[u8], parse: impl Fn(&str)) {
+    if let Ok(text) = str::from_utf8(bytes) {
+        parse(text);
+    }
+}
+
+/// A log of the daemon, which is decided again.
+pub fn adapt_log(bytes: &[u8]) {
+    fuzz::adapt_log(bytes);
+}
+
+/// A program or library that goes into a guest.
+pub fn elf(bytes: &[u8]) {
+    fuzz::elf(bytes);
+}
+
+/// A request of metrics.
+pub fn http(bytes: &[u8]) {
+    fuzz::http(bytes);
+}
+
+/// A journal of the guard.
+pub fn journal(bytes: &[u8]) {
+    latlab_sys::fuzz::journal(bytes);
+}
+
+/// The description of a kernel in the cache.
+pub fn kernel_facts(bytes: &[u8]) {
+    text(bytes, fuzz::kernel_facts);
+}
+
+/// A kernel's file.
+pub fn kernel_image(bytes: &[u8]) {
+    fuzz::kernel_image(bytes);
+}
+
+/// A kernel module, packed in one of three ways or not; the first byte chooses.
+pub fn kernel_module(bytes: &[u8]) {
+    if let Some((first, bytes)) = bytes.split_first() {
+        fuzz::kernel_module(["ko", "gz", "xz", "zst"][usize::from(first % 4)], bytes);
+    }
+}
+
+/// The text of a knob's file.
+pub fn knob(bytes: &[u8]) {
+    text(bytes, latlab_sys::fuzz::knob);
+}
+
+/// A message from a guest or a host.
+pub fn message(bytes: &[u8]) {
+    text(bytes, fuzz::message);
+}
+
+/// The description of a package.
+pub fn package(bytes: &[u8]) {
+    text(bytes, fuzz::package);
+}
+
+/// A probe, load or call with its parameters.
+pub fn part(bytes: &[u8]) {
+    text(bytes, fuzz::part);
+}
+
+/// A profile of the laboratory.
+pub fn profile(bytes: &[u8]) {
+    text(bytes, fuzz::profile);
+}
+
+/// The output of Slurm's commands.
+pub fn slurm(bytes: &[u8]) {
+    text(bytes, fuzz::slurm);
+}
+
+/// The name of a host, and what comes from it.
+pub fn ssh(bytes: &[u8]) {
+    text(bytes, fuzz::ssh_host);
+    fuzz::ssh_lines(bytes);
+}
+
+/// Text that is shown on a terminal.
+pub fn terminal(bytes: &[u8]) {
+    text(bytes, fuzz::terminal);
+}
+
+/// A window of the recorder, or the events of a CPU.
+pub fn window(bytes: &[u8]) {
+    latlab_bpf::fuzz::window_and_ring(bytes);
+}
