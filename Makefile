@@ -135,10 +135,14 @@ truth: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	LATLAB_SCENES=$${LATLAB_SCENES:-250} cargo test --locked --package latlab --test cli scenes::
 
-# Makes each system call of commands that change this machine fail once.
+# Makes each system call of commands that change this machine or write files fail once, kills them
+# before each write, and kills all commands 500 times at random moments. Prints how many faults and
+# kills there were. Takes hours; with LATLAB_FAULTS=10 every tenth call fails. LATLAB_UNDER_TEST=PATH
+# tests another program.
 torture: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
-	LATLAB_FAULTS=all cargo test --locked --package latlab --test cli faults::
+	LATLAB_FAULTS=$${LATLAB_FAULTS:-1} LATLAB_KILLS=$${LATLAB_KILLS:-500} \
+		cargo test --locked --package latlab --test cli faults:: -- --test-threads 1
 
 # Runs latlab-core in Miri, and latlab-sys with AddressSanitizer and ThreadSanitizer.
 checked:

@@ -54,7 +54,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     /// Changed inputs of each target, besides the corpus itself.
-    const CHANGED: u32 = 200;
+    const CHANGED: u32 = 500;
 
     fn here(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join(name)

@@ -42,10 +42,10 @@ impl Checker {
     pub fn check() -> Result<(), RecorderError> {
         check(&Root::default())?;
         let btf = Btf::from_vmlinux().map_err(|_| RecorderError::NoBtf)?;
-        match has_tracepoint(&btf, "sys_enter") {
-            true => Ok(()),
-            false => Err(RecorderError::MissingFeature("tracepoints of system calls")),
+        if has_tracepoint(&btf, "sys_enter") {
+            return Ok(());
         }
+        Err(RecorderError::MissingFeature("tracepoints of system calls"))
     }
 
     /// Loads and attaches the programs. Processes that the process `parent` starts are watched.

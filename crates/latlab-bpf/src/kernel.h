@@ -60,7 +60,7 @@ struct sched_entity {
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
-	int on_rq;
+	unsigned int on_rq;	/* int, but u8 in Linux 7.3: loads of another size need an unsigned type */
 	int prio;
 	int normal_prio;
 	struct sched_entity se;

@@ -39,7 +39,7 @@ pub enum RecorderError {
     LockedDown,
     /// The kernel lacks something that a program reads or attaches to.
     #[error(
-        "this kernel has no {0}, which is needed to find the wakers of a task: boot a kernel that \
+        "this kernel has no {0}, which latlab needs for this: boot a kernel that \
          has it, such as a distribution's for x86"
     )]
     MissingFeature(&'static str),

@@ -215,7 +215,8 @@ impl Cyclic {
     fn judge(&mut self, at: Nanos, call: &Call) {
         let took = at - call.at;
         let slept = call.slept > Nanos(0) && !call::inherits(&call.kind);
-        let waker = call.waker.map(|(waker, _)| waker);
+        let waker = call.waker.filter(|(_, context)| *context != WakeContext::Interrupt);
+        let waker = waker.map(|(waker, _)| waker);
         let lower = waker.filter(|waker| waker.prio > self.thread.prio);
         let place = call::place(&call.kind);
         let (found, took, held) = match call::rule(&call.kind) {
@@ -320,12 +321,6 @@ impl Cyclic {
     }
 }
 
-/// The threads whose cycle is not known yet, with what happened so far.
-#[derive(Debug)]
-pub(super) struct Unknown {
-    events: Vec<Event>,
-}
-
 /// Waits after which the cycle is chosen.
 const ENOUGH: u32 = 32;
 /// Largest number of events kept until the cycle is known.
@@ -335,7 +330,8 @@ const KEPT: usize = 100_000;
 #[derive(Debug)]
 pub(super) struct Watched {
     candidates: Candidates,
-    unknown: Option<Unknown>,
+    /// What happened so far, while the cycle is not known.
+    unknown: Option<Vec<Event>>,
     pub(super) cyclic: Option<Cyclic>,
     pub(super) thread: Thread,
     deadline: Option<Nanos>,
@@ -343,7 +339,7 @@ pub(super) struct Watched {
 
 impl Watched {
     pub(super) fn new(thread: Thread, deadline: Option<Nanos>) -> Watched {
-        let unknown = Some(Unknown { events: Vec::new() });
+        let unknown = Some(Vec::new());
         Watched { candidates: Candidates::default(), unknown, cyclic: None, thread, deadline }
     }
 
@@ -356,9 +352,9 @@ impl Watched {
             return;
         }
         let Some(unknown) = &mut self.unknown else { return };
-        unknown.events.push(event);
-        if unknown.events.len() > KEPT {
-            unknown.events.drain(..KEPT / 2);
+        unknown.push(event);
+        if unknown.len() > KEPT {
+            unknown.drain(..KEPT / 2);
         }
         if count >= ENOUGH {
             self.choose();
@@ -374,7 +370,9 @@ impl Watched {
             return;
         };
         let mut cyclic = Cyclic::new(self.thread, wait, self.deadline);
-        unknown.events.iter().for_each(|event| cyclic.handle(event));
+        for event in &unknown {
+            cyclic.handle(event);
+        }
         self.cyclic = Some(cyclic);
     }
 }

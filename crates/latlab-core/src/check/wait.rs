@@ -132,16 +132,12 @@ const FEWEST: u32 = 3;
 impl Candidates {
     /// Adds a wait. Returns how many there have been.
     pub(super) fn add(&mut self, wait: Wait) -> u32 {
-        match self.0.iter_mut().find(|(known, _)| *known == wait) {
-            Some((_, count)) => {
-                *count += 1;
-                *count
-            }
-            None => {
-                self.0.push((wait, 1));
-                1
-            }
+        if let Some((_, count)) = self.0.iter_mut().find(|(known, _)| *known == wait) {
+            *count += 1;
+            return *count;
         }
+        self.0.push((wait, 1));
+        1
     }
 
     /// The wait of the cycle: of those that are not rare, the one with the best rank.

@@ -120,10 +120,9 @@ impl Watching {
     /// How the program ended.
     fn end(&self, status: ExitStatus) -> String {
         let how = match (status.code(), status.signal()) {
-            (Some(0), _) => String::new(),
+            (Some(0), _) | (None, None) => String::new(),
             (Some(code), _) => format!(" with exit code {code}"),
             (None, Some(signal)) => format!(" by signal {signal}"),
-            (None, None) => String::new(),
         };
         format!("the program ended after {}{how}", self.elapsed())
     }

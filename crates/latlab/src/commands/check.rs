@@ -25,11 +25,10 @@ Examples:
 /// Check whether a program is real-time: breaches of the rules in its cycles
 ///
 /// Watches the real-time threads of a program and of its child processes. The cycle of a thread is
-/// found from the way it sleeps (clock_nanosleep, timerfd, poll, futex, SCHED_DEADLINE): it lasts
-/// from the end of one wait to the start of the next. Page faults, memory allocation, file I/O,
-/// sleeping, mutexes without priority inheritance and other breaches in cycles are reported with
-/// the function, file and line of the program. What happens before the first cycle breaches no
-/// rule.
+/// found from the way it sleeps (clock_nanosleep, timerfd, poll, futex): it lasts from the end of
+/// one wait to the start of the next. Page faults, memory allocation, file I/O, sleeping, mutexes
+/// without priority inheritance and other breaches in cycles are reported with the function, file
+/// and line of the program. What happens before the first cycle breaches no rule.
 ///
 /// The output begins with the verdict. The breaches of each thread follow, errors before warnings,
 /// then its cycle: latency, running time and response time. The exit code is 1 if there is an

@@ -143,9 +143,10 @@ fn moment(breach: &BreachReport) -> Option<String> {
     if let Some(by) = &breach.by {
         parts.push(format!("by {}", printable(by)));
     }
-    parts.push(match breach.first == breach.last {
-        true => format!("in cycle {}", breach.first),
-        false => format!("in cycles {} to {}", breach.first, breach.last),
+    parts.push(if breach.first == breach.last {
+        format!("in cycle {}", breach.first)
+    } else {
+        format!("in cycles {} to {}", breach.first, breach.last)
     });
     Some(parts.join(", "))
 }

@@ -242,7 +242,7 @@ fn fetch_that_is_killed_leaves_nothing_running_and_can_be_repeated() {
 }
 
 /// Returns the command lines of the running programs that name this folder.
-fn programs_in(folder: &Path) -> impl Iterator<Item = String> {
+pub(super) fn programs_in(folder: &Path) -> impl Iterator<Item = String> {
     let folder = folder.display().to_string();
     let line = |path: PathBuf| fs::read(path.join("cmdline")).ok();
     let lines = entries(Path::new("/proc")).into_iter().filter_map(line);
@@ -278,6 +278,34 @@ fn has_apt() -> bool {
         not_run(Missing::Required, "it needs apt-get");
     }
     exists
+}
+
+/// Without the signature anybody on the way could replace a kernel.
+#[test]
+fn archive_without_signature_is_refused_in_one_sentence() {
+    if !has_apt() {
+        return;
+    }
+    let folder = folder();
+    let folder = folder.path();
+    let suite = folder.join("debian/dists/bookworm");
+    fs::create_dir_all(&suite).unwrap();
+    fs::write(suite.join("Release"), "Suite: oldstable\nCodename: bookworm\nComponents: main\n")
+        .unwrap();
+    let sources = folder.join("sources.list");
+    fs::write(&sources, format!("deb file:{}/debian bookworm main\n", folder.display())).unwrap();
+    let settings = format!(
+        "Dir::Etc::sourcelist \"{}\";\nDir::Etc::sourceparts \"/dev/null\";\n",
+        sources.display()
+    );
+    fs::write(folder.join("apt.conf"), settings).unwrap();
+    let mut list = in_cache(folder, "list --available");
+    let output = run(list.env("APT_CONFIG", folder.join("apt.conf")));
+    assert_eq!((output.code(), output.stdout.as_str()), (Some(2), ""), "{output:?}");
+    let sentence = output.stderr.lines().last().unwrap();
+    assert!(sentence.starts_with("latlab: Debian's package lists can't be read ("), "{output:?}");
+    assert!(sentence.contains("try again"), "{output:?}");
+    assert!(!cache(folder).join("apt/amd64/updated").exists());
 }
 
 #[test]

@@ -132,7 +132,7 @@ pub(crate) fn parse(text: &str) -> Option<Package> {
         version: field("Version")?.trim().to_owned(),
         depends: field("Depends").unwrap_or_default().split(", ").map(first_word).collect(),
         size: number("Size")?,
-        unpacked: number("Installed-Size").unwrap_or(0) * 1024,
+        unpacked: number("Installed-Size").unwrap_or(0).saturating_mul(1024),
     })
 }
 
@@ -155,5 +155,7 @@ mod tests {
         assert_eq!(parse(text), Some(package));
         assert_eq!(parse(&text.replace("Filename", "Status")), None);
         assert_eq!(parse(""), None);
+        let large = text.replace("Size: 12\n", &format!("Size: {}\n", u64::MAX));
+        assert_eq!(parse(&large).map(|package| package.unpacked), Some(u64::MAX));
     }
 }

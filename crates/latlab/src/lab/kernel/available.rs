@@ -3,7 +3,7 @@
 use super::archive::Archive;
 use super::store::version_key;
 use super::{Progress, apt};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use std::collections::BTreeMap;
 
 /// A kernel that can be fetched.
@@ -21,6 +21,11 @@ pub(crate) fn offers(architecture: &str, progress: &mut dyn Progress) -> Result<
     let archive = Archive::own(architecture, progress)?;
     let mut names = apt::names(&archive, START)?;
     names.retain(|name| series_and_kind(name, architecture).is_some());
+    if names.is_empty() {
+        let why =
+            format!("the package lists of this machine's mirror have no kernel for {architecture}");
+        return Err(Failure::Failed(why));
+    }
     Ok(newest(&apt::suites(&archive, &names)?, architecture))
 }
 

@@ -84,28 +84,32 @@ fn below(package: &str) -> PathBuf {
 
 /// Fetches the headers into the kernel's folder.
 fn fetch(kernel: &Kernel, facts: &Facts, draft: &Draft, progress: &mut dyn Progress) -> Result<()> {
-    let (archive, packages) = packages(kernel, facts, progress)?;
-    let fetched = packages.iter().map(|package| package.size).sum::<u64>();
-    let unpacked = packages.iter().map(|package| package.unpacked).sum::<u64>();
+    let all = packages(kernel, facts, progress)?;
+    let fetched = all.iter().map(|(_, package)| package.size).sum::<u64>();
+    let unpacked = all.iter().map(|(_, package)| package.unpacked).sum::<u64>();
     draft.need_space(fetched + unpacked)?;
     let name = package_name(&facts.origin.what);
     progress.note(&format!("fetching {name} ({} MB)", fetched / 1_000_000));
     let tree = draft.folder.join("tree");
-    for deb in apt::download(&archive, &packages, &draft.folder, progress)? {
-        apt::unpack(&deb, &tree, progress)?;
+    for (archive, package) in &all {
+        let folder = draft.folder.join(&package.name);
+        std::fs::create_dir(&folder).map_err(|e| failed(&folder.display().to_string(), e))?;
+        for deb in apt::download(archive, std::slice::from_ref(package), &folder, progress)? {
+            apt::unpack(&deb, &tree, progress)?;
+        }
     }
     settle(&tree.join(below(&name)))?;
     let place = kernel.folder.join(PLACE);
     std::fs::rename(&tree, &place).map_err(|e| failed(&place.display().to_string(), e))
 }
 
-/// The three packages: the headers of this kernel, the headers common to its version, and the build
-/// programs.
+/// The three packages, each with the archive that has it: the headers of this kernel, the headers
+/// common to its version, and the build programs, which are those for this machine.
 fn packages(
     kernel: &Kernel,
     facts: &Facts,
     progress: &mut dyn Progress,
-) -> Result<(Archive, Vec<apt::Package>)> {
+) -> Result<Vec<(Archive, apt::Package)>> {
     let name = package_name(&facts.origin.what);
     let (archive, first) = apt::find(&name, kernel.arch.debian, progress, apt::show)?;
     if first.version != facts.origin.version {
@@ -119,13 +123,16 @@ fn packages(
     let needed =
         |name: &&String| name.starts_with("linux-headers-") || name.starts_with("linux-kbuild-");
     let others: Vec<String> = first.depends.iter().filter(needed).cloned().collect();
-    let other = |other: &String| {
+    let mut packages = vec![(archive.clone(), first)];
+    for other in others {
+        if other.starts_with("linux-kbuild-") && !kernel.arch.is_host() {
+            packages.push(apt::find(&other, Arch::own().debian, progress, apt::show)?);
+            continue;
+        }
         let unknown = || Failure::Failed(format!("{name} needs {other}, which apt does not know"));
-        apt::show(&archive, other)?.ok_or_else(unknown)
-    };
-    let packages =
-        std::iter::once(Ok(first)).chain(others.iter().map(other)).collect::<Result<_>>()?;
-    Ok((archive, packages))
+        packages.push((archive.clone(), apt::show(&archive, &other)?.ok_or_else(unknown)?));
+    }
+    Ok(packages)
 }
 
 /// Makes the only absolute paths of the packages, below `/usr/src`, relative.

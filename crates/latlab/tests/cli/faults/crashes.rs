@@ -1,0 +1,98 @@
+//! Crashes: a command is killed before each call by which it changes a file or the machine, and
+//! latlab is started again, with other rights, limits and surroundings. It restores the machine, or
+//! says truthfully that it did not; then the next start restores it.
+
+use super::each_of;
+use super::scene::{Scene, state};
+use crate::program::{lock_machine, root, run};
+use std::cell::Cell;
+
+/// Calls before which a command is killed.
+const WRITES: &[(&str, &str)] = &[
+    ("write", "signal=KILL"),
+    ("rename", "signal=KILL"),
+    ("unlink", "signal=KILL"),
+    ("ftruncate", "signal=KILL"),
+    ("fdatasync", "signal=KILL"),
+    ("sched_setattr", "signal=KILL"),
+    ("flock", "signal=KILL"),
+    ("exit_group", "signal=KILL"),
+];
+
+/// How latlab is started again: in a shell, after the journals in `$1` were bound to where it keeps
+/// them, and with itself as `$2`.
+const AGAIN: [(&str, &str); 6] = [
+    ("as before", "exec \"$2\" adapt --restore"),
+    ("as another user", "exec setpriv --reuid=65534 --clear-groups \"$2\" adapt --restore"),
+    (
+        "without capabilities",
+        "exec setpriv --bounding-set=-all --inh-caps=-all \"$2\" adapt --restore",
+    ),
+    (
+        "in another PID namespace",
+        "exec unshare --pid --fork --mount-proc --kill-child \"$2\" adapt --restore",
+    ),
+    ("with four files", "ulimit -n 4; exec \"$2\" adapt --restore"),
+    (
+        "on a full disk",
+        "mkdir \"$1/disk\"; mount -t tmpfs -o size=64k none \"$1/disk\"
+         cp \"$1\"/journals/* \"$1/disk\" 2>/dev/null
+         dd if=/dev/zero of=\"$1/disk/full\" 2>/dev/null; mount --bind \"$1/disk\" /run/latlab
+         \"$2\" adapt --restore; code=$?
+         rm \"$1/disk/full\"; rm -f \"$1\"/journals/*; cp \"$1\"/disk/* \"$1/journals\" 2>/dev/null
+         umount /run/latlab \"$1/disk\"; rmdir \"$1/disk\"; exit $code",
+    ),
+];
+
+/// Kills a command before each of its writes, and starts latlab again in each of these ways, in
+/// turns; in all of them if each call is asked for.
+fn crash(name: &str, words: &str, prepare: impl Fn(&Scene)) {
+    let _lock = lock_machine();
+    let scene = Scene::new();
+    let turn = Cell::new(0);
+    each_of(name, WRITES, |call, nth| {
+        let ways = if super::stride() == Some(1) { AGAIN.len() } else { 1 };
+        for _ in 0..ways {
+            let (way, script) = AGAIN[turn.replace(turn.get() + 1) % AGAIN.len()];
+            prepare(&scene);
+            scene.tampered(words, call, nth)?;
+            let script = format!("mount --bind \"$1/journals\" /run/latlab\n{script}");
+            let again = run(scene.command(&script).arg(super::program()));
+            // As the test found it, or as latlab says.
+            if state() != scene.before && again.code() == Some(0) {
+                return Some(Err(format!("{way}: not restored, and nothing was said: {again:?}")));
+            }
+            if let Err(why) = scene.check(&again) {
+                return Some(Err(format!("{way}: {why}")));
+            }
+        }
+        Some(Ok(()))
+    });
+}
+
+#[test]
+fn run_killed_at_any_write_is_restored_or_reported() {
+    if root() {
+        crash(
+            "run --set, killed",
+            "run --set stat_interval=13 --for 20ms --cpus 0 --policy other",
+            |_| {},
+        );
+    }
+}
+
+#[test]
+fn adapt_killed_at_any_write_is_restored_or_reported() {
+    if root() {
+        crash("adapt, killed", "adapt --for 50ms", |_| {});
+    }
+}
+
+#[test]
+fn restore_killed_at_any_write_is_restored_or_reported() {
+    if root() {
+        crash("adapt --restore, killed", "adapt --restore", |scene| {
+            scene.kill("run --set stat_interval=13 --for 60s --cpus 0 --policy other");
+        });
+    }
+}

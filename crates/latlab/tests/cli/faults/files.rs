@@ -1,0 +1,141 @@
+//! Commands that write files, while each of their system calls fails.
+
+use super::{FAULTS, each, each_of, kills, stride, tampering};
+use crate::kernel::kernel;
+use crate::program::{command, folder, run};
+use latlab_core::record::Record;
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn record_is_whole_or_absent_whichever_call_fails() {
+    let folder = folder();
+    let path = folder.path().join("record.json");
+    let words = "run --for 20ms --cpus 0 --policy other --out record.json";
+    each("run --out", |fault, nth| {
+        let mut strace = Command::new("strace");
+        strace.current_dir(&folder);
+        let output = tampering(&mut strace, folder.path(), words, fault, nth)?;
+        let record = fs::read_to_string(&path).ok().map(|text| Record::from_json(&text));
+        let _ = fs::remove_file(&path);
+        Some(match record {
+            Some(Ok(_)) => Ok(()),
+            None if output.code() != Some(0) => Ok(()),
+            record => Err(format!("{record:?}: {output:?}")),
+        })
+    });
+}
+
+#[test]
+fn kernel_is_whole_or_absent_whichever_call_fails() {
+    let folder = folder();
+    fs::write(folder.path().join("vmlinux"), kernel("6.1.9"))
+        .expect("the folder is the test's own");
+    let in_cache = |command: &mut Command| {
+        command.current_dir(&folder).env("XDG_CACHE_HOME", folder.path());
+    };
+    let added = || {
+        let mut command = command("kernel add vmlinux");
+        in_cache(&mut command);
+        run(&mut command)
+    };
+    each("kernel add", |fault, nth| {
+        let mut strace = Command::new("strace");
+        in_cache(&mut strace);
+        let output = tampering(&mut strace, folder.path(), "kernel add vmlinux", fault, nth)?;
+        let image = fs::read(folder.path().join("latlab/kernels/6.1.9/image"));
+        let is_whole = image.as_ref().is_ok_and(|image| *image == kernel("6.1.9"));
+        let is_right = is_whole || image.is_err() && output.code() != Some(0);
+        let again = added();
+        let _ = fs::remove_dir_all(folder.path().join("latlab"));
+        let is_repeatable = again.code() == Some(0) && again.stdout == "6.1.9\n";
+        let is_right = is_right && is_repeatable && !output.stderr.contains("panicked");
+        Some(if is_right { Ok(()) } else { Err(format!("{output:?}, then {again:?}")) })
+    });
+}
+
+#[test]
+fn report_is_whole_or_absent_whichever_call_fails() {
+    let folder = folder();
+    let path = folder.path().join("report.html");
+    let made =
+        run(command("run --for 20ms --cpus 0 --policy other --out record.json")
+            .current_dir(&folder));
+    assert_eq!(made.code(), Some(0), "{made:?}");
+    each("report --out", |fault, nth| {
+        let mut strace = Command::new("strace");
+        strace.current_dir(&folder);
+        let words = "report record.json --out report.html";
+        let output = tampering(&mut strace, folder.path(), words, fault, nth)?;
+        let report = fs::read_to_string(&path).ok();
+        let _ = fs::remove_file(&path);
+        Some(match report {
+            Some(page) if page.trim_end().ends_with("</html>") => Ok(()),
+            None if output.code() != Some(0) => Ok(()),
+            _ => Err(format!("{output:?}")),
+        })
+    });
+}
+
+/// The faults of commands that take seconds: all of them only where each call is to fail.
+fn few() -> &'static [(&'static str, &'static str)] {
+    if stride().is_some() { FAULTS } else { &[("write", "error=ENOSPC")] }
+}
+
+#[test]
+fn fetched_kernel_is_whole_or_absent_whichever_call_fails() {
+    let folder = folder();
+    fs::write(folder.path().join("vmlinux"), kernel("6.1.9"))
+        .expect("the folder is the test's own");
+    let apt = kills::archive(folder.path());
+    let words = "kernel fetch linux-image-6.1.9-latlab";
+    let cache = folder.path().join("cache-home");
+    let in_cache = |command: &mut Command| {
+        command.current_dir(&folder).env("XDG_CACHE_HOME", &cache).env("APT_CONFIG", &apt);
+    };
+    each_of("kernel fetch", few(), |fault, nth| {
+        fs::create_dir(&cache).expect("the folder is the test's own");
+        let mut strace = Command::new("strace");
+        in_cache(&mut strace);
+        let output = tampering(&mut strace, folder.path(), words, fault, nth);
+        let kernels = fs::read_dir(cache.join("latlab/kernels")).into_iter().flatten().flatten();
+        let images = kernels.filter_map(|kernel| fs::read(kernel.path().join("image")).ok());
+        let images: Vec<Vec<u8>> = images.collect();
+        let mut again = command(words);
+        in_cache(&mut again);
+        let again = run(&mut again);
+        let _ = fs::remove_dir_all(&cache);
+        let output = output?;
+        let is_right = images.iter().all(|image| *image == kernel("6.1.9"))
+            && (!images.is_empty() || output.code() != Some(0))
+            && !output.stderr.contains("panicked")
+            && again.code() == Some(0);
+        Some(if is_right { Ok(()) } else { Err(format!("{output:?}, then {again:?}")) })
+    });
+}
+
+/// A study of two cells in the laboratory. A kept cell or a table that a fault damaged would differ
+/// from those of the study without faults.
+#[test]
+fn study_and_kept_cells_are_right_or_absent_whichever_call_fails() {
+    let folder = folder();
+    fs::write(folder.path().join("two.toml"), kills::STUDY).expect("the folder is the test's own");
+    let made = run(command("study two.toml --out right").current_dir(&folder));
+    assert_eq!(made.code(), Some(0), "{made:?}");
+    let table = |name: &str| fs::read_to_string(folder.path().join(name).join("table.csv")).ok();
+    let right = table("right");
+    each_of("study --out", few(), |fault, nth| {
+        let mut strace = Command::new("strace");
+        strace.current_dir(&folder);
+        let words = "study two.toml --out tried";
+        let output = tampering(&mut strace, folder.path(), words, fault, nth)?;
+        let tried = table("tried");
+        let again = run(command("study two.toml --out tried").current_dir(&folder));
+        let is_right = (tried == right || tried.is_none() && output.code() != Some(0))
+            && !output.stderr.contains("panicked")
+            && again.code() == Some(0)
+            && table("tried") == right;
+        let _ = fs::remove_dir_all(folder.path().join("tried"));
+        Some(if is_right { Ok(()) } else { Err(format!("{output:?}, then {again:?}")) })
+    });
+}

@@ -1,0 +1,231 @@
+//! Kills at random moments, of each command: knobs as before, nothing left, no partial output.
+
+use super::scene::{Scene, state};
+use crate::kernel::kernel;
+use crate::program::{Running, folder, lock_machine, pause, root, run, running, wait_until};
+use crate::remains::remains;
+use latlab_core::record::Record;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Commands, and about how many milliseconds they take. They write to the working directory.
+const COMMANDS: &[(&str, u64)] = &[
+    ("run --set stat_interval=13 --for 300ms --load hackbench --load disk --out out.json", 1200),
+    ("adapt --for 500ms", 900),
+    ("explain cyclic --for 300ms --above 1ms --load fork --out out.json", 2500),
+    ("scan fork --for 1s --points 10 --out out.json", 1500),
+    ("run --on lab:utime --count 20 --fresh --out out.json", 2000),
+    ("study two.toml --fresh --out out", 4000),
+    ("report record.json --out out.html", 300),
+    ("kernel add vmlinux", 300),
+    ("kernel fetch linux-image-6.1.9-latlab", 2000),
+    ("compare record.json record.json", 200),
+    (
+        "ab -n 6 --out out -- run --for 50ms --cpus 0 -- run --for 50ms --cpus 0 --set stat_interval=13",
+        6000,
+    ),
+    ("adapt --restore", 100),
+];
+
+/// A study of two cells in the laboratory.
+pub(super) const STUDY: &str = "title = 'Two kernels'\npaper = ''\nredoes = ''\nabout = ''\n[plan]\nprobes = ['cyclic']\ncount = 20\n[[axis]]\n\
+    name = 'kernel'\neach = [{ label = 'a', on = 'lab:utime' }, { label = 'b', on = 'lab:standard' }]\n\
+    [[figure]]\nname = 'worst'\nprobe = 'cyclic'\n";
+
+/// The number of kills that come before the end of the command; `make torture` sets it to 500.
+fn kills() -> usize {
+    let number = std::env::var("LATLAB_KILLS").ok();
+    number.map_or(COMMANDS.len(), |text| text.parse().expect("LATLAB_KILLS is a number"))
+}
+
+/// A package with the smallest kernel, in an archive that apt reads from the folder. Returns apt's
+/// configuration.
+pub(super) fn archive(folder: &Path) -> PathBuf {
+    let script = "set -e; mkdir -p p/DEBIAN p/boot repo lists/partial cache/archives/partial
+        cp vmlinux p/boot/vmlinuz-6.1.9
+        printf 'Package: linux-image-6.1.9-latlab\\nVersion: 1\\nArchitecture: amd64\\nMaintainer: n\\nDescription: n\\n' >p/DEBIAN/control
+        dpkg-deb --build p repo/linux.deb >/dev/null
+        { cat p/DEBIAN/control; echo 'Filename: ./linux.deb'; echo \"Size: $(stat -c %s repo/linux.deb)\"
+          echo \"SHA256: $(sha256sum repo/linux.deb | cut -d' ' -f1)\"; } >repo/Packages
+        echo \"deb [trusted=yes] file:$PWD/repo ./\" >sources
+        printf 'Dir::Etc::sourcelist \"%s/sources\";\\nDir::Etc::sourceparts \"-\";\\nDir::State::lists \"%s/lists\";\\nDir::Cache \"%s/cache\";\\n' \"$PWD\" \"$PWD\" \"$PWD\" >apt.conf
+        APT_CONFIG=$PWD/apt.conf apt-get update >/dev/null";
+    let made = run(Command::new("sh").args(["-c", script]).current_dir(folder));
+    assert_eq!(made.code(), Some(0), "{made:?}");
+    folder.join("apt.conf")
+}
+
+/// Whether it may be of a killed command. Others mount file systems, too.
+fn is_ours(remain: &str) -> bool {
+    !remain.starts_with("/proc/self/mounts") || remain.contains("latlab")
+}
+
+/// BPF programs of the kernel, by number.
+fn programs() -> BTreeSet<String> {
+    let listed = Command::new("/usr/sbin/bpftool").args(["prog", "list"]).output();
+    let listed = String::from_utf8(listed.expect("make test installs bpftool").stdout);
+    let listed = listed.expect("it prints UTF-8");
+    let number = |line: &str| line.split_once(": ").map(|(number, _)| number.to_owned());
+    listed
+        .lines()
+        .filter(|line| !line.starts_with(char::is_whitespace))
+        .filter_map(number)
+        .collect()
+}
+
+/// Files below the folder that look finished, and are not.
+fn partial(folder: &Path) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for path in crate::program::entries(folder) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Names that begin with a point are those of files that are being written.
+        if path.is_dir() && !name.starts_with('.') && !path.is_symlink() {
+            wrong.extend(partial(&path));
+            continue;
+        }
+        let is_whole = match path.extension().and_then(|end| end.to_str()) {
+            _ if name.starts_with('.') || name == "kernel.json" => true,
+            Some("json") => {
+                fs::read_to_string(&path).is_ok_and(|text| Record::from_json(&text).is_ok())
+            }
+            Some("html") => {
+                fs::read_to_string(&path).is_ok_and(|text| text.trim_end().ends_with("</html>"))
+            }
+            Some("csv" | "md") => fs::read_to_string(&path).is_ok_and(|text| text.ends_with('\n')),
+            _ => name != "image" || fs::read(&path).is_ok_and(|image| image == kernel("6.1.9")),
+        };
+        if !is_whole {
+            wrong.push(path.display().to_string());
+        }
+    }
+    wrong
+}
+
+/// The next of a row of numbers that look random (xorshift).
+fn next(random: &mut u64) -> u64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    *random
+}
+
+/// A folder in which all commands can work, and the program that is killed: a copy, so that its
+/// processes can be told from those of others.
+struct Place {
+    scene: Scene,
+    work: tempfile::TempDir,
+    latlab: PathBuf,
+    apt: PathBuf,
+}
+
+impl Place {
+    fn new() -> Place {
+        let (scene, work) = (Scene::new(), folder());
+        let latlab = work.path().join("latlab");
+        fs::copy(super::program(), &latlab).expect("the folder is the test's own");
+        fs::write(work.path().join("two.toml"), STUDY).expect("the folder is the test's own");
+        fs::write(work.path().join("vmlinux"), kernel("6.1.9"))
+            .expect("the folder is the test's own");
+        let apt = archive(work.path());
+        let place = Place { scene, work, latlab, apt };
+        let made =
+            run(&mut place.command("run --for 20ms --cpus 0 --policy other --out record.json"));
+        assert_eq!(made.code(), Some(0), "{made:?}");
+        place
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let own = "mount --bind \"$1/journals\" /run/latlab; shift; exec \"$@\"";
+        let mut command = self.scene.command(own);
+        command.arg(&self.latlab).args(words.split_whitespace());
+        // Kernels that the command fetches and adds are not the user's.
+        if words.starts_with("kernel") {
+            command.env("XDG_CACHE_HOME", self.work.path().join("cache-home"));
+        }
+        command.env("APT_CONFIG", &self.apt).current_dir(self.work.path());
+        command
+    }
+
+    /// Kills the command after `delay`. Returns whether it still ran.
+    fn kill(&self, words: &str, delay: Duration, before: &Before) -> Result<bool, String> {
+        let _ = fs::remove_dir_all(self.work.path().join("cache-home"));
+        fs::create_dir(self.work.path().join("cache-home")).expect("the folder is the test's own");
+        let command = Running::start(&mut self.command(words));
+        pause(delay);
+        command.signal("KILL");
+        let was_killed = command.finish().signal() == Some(9);
+        wait_until("all its processes end", || running(&self.latlab).is_empty());
+        wait_until("no program of it is left", || self.programs_left().is_empty());
+        let restored = self.scene.restore();
+        let now = state();
+        if now != self.scene.before || restored.code() != Some(0) {
+            return Err(format!("{now:?} is not as before: {restored:?}"));
+        }
+        let mut left = Vec::new();
+        // Other programs may create such things, but remove them again.
+        for _ in 0..500 {
+            left =
+                remains().difference(&before.remains).filter(|one| is_ours(one)).cloned().collect();
+            left.extend(programs().difference(&before.programs).map(|id| format!("BPF {id}")));
+            if left.is_empty() {
+                break;
+            }
+            pause(Duration::from_millis(20));
+        }
+        left.extend(partial(self.work.path()).into_iter().map(|path| format!("partial: {path}")));
+        for out in ["out.json", "out.html"] {
+            let _ = fs::remove_file(self.work.path().join(out));
+        }
+        let _ = fs::remove_dir_all(self.work.path().join("out"));
+        if left.is_empty() { Ok(was_killed) } else { Err(format!("{left:?}")) }
+    }
+
+    /// QEMU and others that name the folder or belong to the killed command.
+    fn programs_left(&self) -> Vec<String> {
+        crate::kernel::programs_in(self.work.path()).collect()
+    }
+}
+
+/// What was there before.
+struct Before {
+    remains: BTreeSet<String>,
+    programs: BTreeSet<String>,
+}
+
+#[test]
+fn command_killed_at_a_random_moment_leaves_nothing() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let place = Place::new();
+    let before = Before { remains: remains(), programs: programs() };
+    let mut random = crate::program::new_seed();
+    let told = writeln!(std::io::stderr(), "kills: the seed is {random}");
+    told.expect("standard error is open");
+    let (mut starts, mut killed, mut wrong) = (0, 0, Vec::new());
+    while killed < kills() {
+        let (words, time) = COMMANDS[starts % COMMANDS.len()];
+        starts += 1;
+        let delay = Duration::from_micros(next(&mut random) % (1000 * time));
+        match place.kill(words, delay, &before) {
+            Ok(was_killed) => killed += usize::from(was_killed),
+            Err(why) => {
+                killed += 1;
+                wrong.push(format!("{words} after {delay:?}: {why}"));
+            }
+        }
+    }
+    let told = writeln!(
+        std::io::stderr(),
+        "{killed} kills in {starts} starts of {} commands, {} wrong",
+        COMMANDS.len(),
+        wrong.len()
+    );
+    told.expect("standard error is open");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

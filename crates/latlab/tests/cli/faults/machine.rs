@@ -1,0 +1,93 @@
+//! Commands that change the machine, while each of their system calls fails.
+
+use super::scene::Scene;
+use super::{each, each_of};
+use crate::program::{Missing, lock_machine, not_run, root};
+
+/// A scene with an IRQ thread. None where this machine has none.
+fn with_threads() -> Option<Scene> {
+    let scene = Scene::new();
+    if scene.has_threads() {
+        return Some(scene);
+    }
+    not_run(Missing::Optional, "this machine has no IRQ threads");
+    None
+}
+
+#[test]
+fn run_restores_knob_or_reports_it_whichever_call_fails() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let scene = Scene::new();
+    let words = format!("run --set stat_interval={} --for 20ms --cpus 0 --policy other", scene.new);
+    each("run --set", |fault, nth| Some(scene.check(&scene.tampered(&words, fault, nth)?)));
+}
+
+#[test]
+fn restore_restores_knob_or_reports_it_whichever_call_fails() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let scene = Scene::new();
+    let words = format!("run --set stat_interval={} --for 60s --cpus 0 --policy other", scene.new);
+    let killed = scene.killed(&words);
+    each("adapt --restore of a knob", |fault, nth| {
+        killed.put_back();
+        Some(scene.check(&scene.tampered("adapt --restore", fault, nth)?))
+    });
+}
+
+#[test]
+fn restore_restores_threads_or_reports_it_whichever_call_fails() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let Some(scene) = with_threads() else { return };
+    let killed = scene.killed("adapt --for 60s");
+    each("adapt --restore of threads", |fault, nth| {
+        killed.put_back();
+        Some(scene.check(&scene.tampered("adapt --restore", fault, nth)?))
+    });
+}
+
+#[test]
+fn adapt_restores_threads_or_reports_it_whichever_call_fails() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let Some(scene) = with_threads() else { return };
+    each("adapt", |fault, nth| {
+        Some(scene.check(&scene.tampered("adapt --for 50ms --metrics 127.0.0.1:0", fault, nth)?))
+    });
+}
+
+/// Calls by which the daemon serves clients.
+const SERVING: &[(&str, &str)] = &[
+    ("socket", "error=EMFILE"),
+    ("bind", "error=EACCES"),
+    ("accept4", "error=EMFILE"),
+    ("accept4", "error=EINTR"),
+    ("epoll_ctl", "error=ENOMEM"),
+    ("ppoll", "error=EINTR"),
+    ("setsockopt", "error=ENOMEM"),
+    ("getsockopt", "error=ENOMEM"),
+];
+
+#[test]
+fn serving_daemon_restores_threads_or_reports_it_whichever_call_fails() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let Some(scene) = with_threads() else { return };
+    let script = "mount --bind \"$1/journals\" /run/latlab || exit
+        for _ in 1 2 3; do sleep 0.3; \"$latlab\" adapt status; done >/dev/null 2>&1 &";
+    each_of("adapt with clients", SERVING, |fault, nth| {
+        Some(scene.check(&scene.tampered_beside(script, "adapt --for 800ms", fault, nth)?))
+    });
+}
