@@ -193,8 +193,8 @@ impl Recorder {
         object::cost(&self.object)
     }
 
-    /// Time for which runs were counted: the first second only, as counting takes as long as many
-    /// of the runs.
+    /// Time for which runs were counted: the first 200 ms only, as counting takes as long as many of
+    /// the runs.
     pub fn counted(&self) -> Nanos {
         self.counting.counted()
     }
