@@ -3,20 +3,36 @@
 # No built-in rules: they would rebuild the kept BPF objects with the host compiler.
 MAKEFLAGS += --no-builtin-rules
 
-TARGET  := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
-LATLAB  := dist/latlab
+HOST    := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+# make build ARCH=arm64 cross-builds dist/latlab-arm64, as guests for arm64 need it.
+ARCH    := native
+GNU     := $(patsubst native,,$(patsubst amd64,x86_64-linux-gnu,$(patsubst arm64,aarch64-linux-gnu,$(ARCH))))
+TARGET  := $(or $(GNU:-linux-gnu=-unknown-linux-gnu),$(HOST))
+$(if $(filter native amd64 arm64,$(ARCH)),,$(error ARCH=$(ARCH): latlab is built for amd64 and arm64))
+CROSS   := $(if $(filter-out $(HOST),$(TARGET)),$(ARCH))
+LATLAB  := dist/latlab$(CROSS:%=-%)
 CHARTS  := target/charts/charts.js.gz
 NOT_RUN := target/not-run
 TIMES   := target/test-times
 # Folders of make install; DESTDIR goes before each.
 PREFIX  ?= /usr/local
-# The variable by which cargo starts test programs through another program.
-RUNNER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_RUNNER
+# The program that writes manual pages and completions: for another architecture, this machine's.
+SELF    := $(if $(CROSS),dist/latlab,$(LATLAB))
+# Packages of a release: their folder, version and Debian's name of the architecture.
+PACKAGES := dist/packages
+VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+DEBIAN   := $(or $(CROSS),$(shell dpkg --print-architecture 2>/dev/null))
+# The variables by which cargo links programs, and starts those of tests through another program.
+LINKER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER
+RUNNER  := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
 SOURCES := $(shell git ls-files crates 2>/dev/null || find crates -type f) Cargo.toml Cargo.lock
 
-BPF     := $(addprefix crates/latlab-bpf/src/,recorder.bpf.o slices.bpf.o wakers.bpf.o)
+BPF     := $(addprefix crates/latlab-bpf/src/,check.bpf.o recorder.bpf.o slices.bpf.o wakers.bpf.o)
 # Libraries and tools for linking the program.
 LIBRARIES := cc=gcc libc.a=libc6-dev libelf.a=libelf-dev libz.a=zlib1g-dev pkg-config=pkg-config make=make
+# The same for another architecture.
+FOREIGN := $(GNU)-gcc=gcc-$(subst _,-,$(GNU)) /usr/$(GNU)/lib/libc.a=libc6-dev-$(ARCH)-cross \
+	/usr/lib/$(GNU)/libelf.a=libelf-dev:$(ARCH) /usr/lib/$(GNU)/libz.a=zlib1g-dev:$(ARCH)
 
 # Tools of the tests.
 TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux \
@@ -26,13 +42,14 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
-.PHONY: build install demo test truth torture kernels studies lint bench bpf reference book clean
+.PHONY: build install packages packages-test demo test boards truth torture fuzz deny kernels studies lint bench bpf reference book clean
 
 build: $(LATLAB)
 
 $(LATLAB): $(SOURCES) $(CHARTS)
-	tools/need cargo= $(LIBRARIES)
-	cargo build --release --locked --package latlab
+	tools/need cargo= $(LIBRARIES) $(if $(CROSS),$(FOREIGN))
+	$(if $(CROSS),! command -v rustup >/dev/null || rustup --quiet target add $(TARGET))
+	$(if $(CROSS),$(LINKER)=$(GNU)-gcc) cargo build --release --locked --package latlab --target $(TARGET)
 	mkdir -p dist && cp target/$(TARGET)/release/latlab $@
 
 # Installs the program, its manual pages, completions for three shells, and the unit of the daemon.
@@ -40,12 +57,30 @@ install: INTO = $(DESTDIR)$(PREFIX)
 install: $(LATLAB)
 	install -D $(LATLAB) $(INTO)/bin/latlab
 	mkdir -p $(addprefix $(INTO)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
-	$(LATLAB) generate man --out $(INTO)/share/man/man1
-	$(LATLAB) generate bash > $(INTO)/share/bash-completion/completions/latlab
-	$(LATLAB) generate zsh > $(INTO)/share/zsh/site-functions/_latlab
-	$(LATLAB) generate fish > $(INTO)/share/fish/vendor_completions.d/latlab.fish
+	$(SELF) generate man --out $(INTO)/share/man/man1
+	$(SELF) generate bash > $(INTO)/share/bash-completion/completions/latlab
+	$(SELF) generate zsh > $(INTO)/share/zsh/site-functions/_latlab
+	$(SELF) generate fish > $(INTO)/share/fish/vendor_completions.d/latlab.fish
 	mkdir -p $(INTO)/lib/systemd/system
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' examples/latlab-adapt.service > $(INTO)/lib/systemd/system/latlab-adapt.service
+
+# What a release consists of, in dist/packages: a Debian package, an archive, an OCI image and a Python
+# wheel; ARCH=arm64 makes those for arm64. Their times are that of the last commit, so that the same sources give the same bytes.
+packages: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+packages: $(LATLAB)
+	tools/need dpkg-deb=dpkg python3=python3 /usr/share/doc/python3-venv=python3-venv
+	$(if $(CROSS),$(MAKE) ARCH=native build)
+	mkdir -p $(PACKAGES) && rm -f $(PACKAGES)/SHA256SUMS
+	for kind in deb tar image wheel; do \
+		packages/$$kind $(LATLAB) $(DEBIAN) $(VERSION) $(PACKAGES) || exit 1; \
+	done
+	cd $(PACKAGES) && sha256sum latlab* > SHA256SUMS && cat SHA256SUMS
+
+# Installs each package on a clean Debian 12 and 13, in a clean Python environment or from its file
+# system, and measures there. Needs root and a network.
+packages-test: packages
+	tools/need debootstrap=debootstrap skopeo=skopeo umoci=umoci
+	packages/test $(PACKAGES)
 
 # The drawing code of reports: the project's own code and the parts of ECharts that it needs.
 $(CHARTS): charts/charts.js charts/columns.js charts/layout.js charts/marks.js charts/package.json charts/package-lock.json
@@ -78,14 +113,22 @@ demo: $(LATLAB)
 # How long each group took, and the tests that could not run on this machine, are listed at the end; in
 # continuous integration (CI=true) some of the latter are failures. The daemon needs tracepoints, which
 # are not mounted on every machine. Tests send signals that are ignored in the background of a shell
-# and under nohup.
+# and under nohup. Half of the tests wait: for a timer, or for others that change the machine; so there
+# are more of them at a time than CPUs.
 test: $(CHARTS) lint
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	-test $$(id -u) != 0 || test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
 	mkdir -p target && rm -f $(NOT_RUN) $(TIMES)
+	LATLAB_NOT_RUN=$(NOT_RUN) tools/deny
 	env --default-signal=HUP,INT LATLAB_NOT_RUN=$(abspath $(NOT_RUN)) LATLAB_TEST_TIMES=$(abspath $(TIMES)) \
-		$(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
+		RUST_TEST_THREADS=$$((2 * $$(nproc))) $(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
 	status=$$?; tools/test-times $(TIMES); tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; exit $$status
+
+# Tests guests for arm64, with the program cross-built for them.
+boards: $(CHARTS)
+	$(MAKE) build ARCH=arm64
+	tools/need $(LIBRARIES) $(TEST_TOOLS) qemu-system-aarch64=qemu-system-arm
+	LATLAB_ARM64=$(abspath dist/latlab-arm64) cargo test --locked --package latlab --test cli arm64::
 
 # Judges explain and scan by random scenes in guests whose truth is known.
 truth: $(CHARTS)
@@ -96,6 +139,15 @@ truth: $(CHARTS)
 torture: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	LATLAB_FAULTS=all cargo test --locked --package latlab --test cli faults::
+
+# Fuzzes every parser, guided by coverage, for FUZZ_FOR seconds in all.
+fuzz:
+	tools/need cargo= $(LIBRARIES) c++=g++
+	tools/fuzz $(FUZZ_FOR)
+
+# Checks licences, sources, duplicates and known defects of the crates.
+deny:
+	tools/deny
 
 # The laboratory's own kernels, built from Debian's sources into the user's cache.
 kernels: $(LATLAB)

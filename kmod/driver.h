@@ -30,7 +30,7 @@ int latlab_switches(struct latlab_switches *answer);
 void latlab_unwatch(void);
 
 /* edu.c: a device that interrupts at a known time. */
-#if IS_ENABLED(CONFIG_PCI) && IS_ENABLED(CONFIG_X86_64)
+#if IS_ENABLED(CONFIG_PCI) && (IS_ENABLED(CONFIG_X86_64) || IS_ENABLED(CONFIG_ARM64))
 int latlab_device_init(void);
 void latlab_device_exit(void);
 bool latlab_device_there(void);

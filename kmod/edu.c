@@ -5,8 +5,8 @@
  * A guest without high-resolution timers cannot place an interrupt between two ticks. This device
  * can: at the start of a DMA transfer it sets a timer of QEMU to the current millisecond of virtual
  * time + 100 ms, and raises its interrupt when that expires. Where QEMU counts instructions
- * (-icount shift=0), the guest's TSC shows virtual time in nanoseconds, so the time of the
- * interrupt is known exactly.
+ * (-icount shift=0), the guest's TSC, or the generic timer of arm64, shows virtual time in
+ * nanoseconds, so the time of the interrupt is known exactly.
  *
  * Nothing is transferred, because the device may not be a bus master.
  */
@@ -18,8 +18,7 @@
 #include <linux/pci.h>
 #include <linux/timekeeping.h>
 
-#include <asm/tsc.h>
-
+#include "cycles.h"
 #include "driver.h"
 
 #define EDU_IRQ_STATUS		0x24
@@ -88,26 +87,26 @@ bool latlab_device_there(void)
 }
 
 /*
- * Returns whether a TSC cycle is a nanosecond of virtual time and the kernel's clock is the TSC.
- * The kernel calibrates the TSC's frequency against other clocks, so it may be slightly off.
+ * Returns whether a cycle is a nanosecond of virtual time and the kernel's clock counts cycles.
+ * A kernel that calibrates their frequency against other clocks may be slightly off.
  */
 static bool time_is_known(void)
 {
 	struct system_time_snapshot now;
-	u64 before = rdtsc_ordered();
+	u64 before = latlab_cycles();
 
 	ktime_get_snapshot(&now);
-	if (abs((long)tsc_khz - NSEC_PER_MSEC) > NSEC_PER_MSEC / 10000)
+	if (abs((long)latlab_cycles_khz() - NSEC_PER_MSEC) > NSEC_PER_MSEC / 10000)
 		return false;
-	return now.cycles >= before && now.cycles <= rdtsc_ordered();
+	return now.cycles >= before && now.cycles <= latlab_cycles();
 }
 
-/* Returns the CLOCK_MONOTONIC time at which the TSC will show @cycles. */
+/* Returns the CLOCK_MONOTONIC time at which the counter will show @cycles. */
 static u64 time_of(u64 cycles, const struct system_time_snapshot *now)
 {
 	u64 mono = ktime_to_ns(now->real) - ktime_to_ns(ktime_mono_to_real(0));
 
-	return mono + div_u64((cycles - now->cycles) * NSEC_PER_MSEC, tsc_khz);
+	return mono + div_u64((cycles - now->cycles) * NSEC_PER_MSEC, latlab_cycles_khz());
 }
 
 /* Starts a transfer and returns the CLOCK_MONOTONIC time at which it ends. */
@@ -121,7 +120,7 @@ static u64 edu_start(struct edu *edu)
 	/* Not so late that a millisecond could begin before the device reads its clock. */
 	local_irq_disable();
 	do {
-		millisecond = div_u64_rem(rdtsc_ordered(), NSEC_PER_MSEC, &within);
+		millisecond = div_u64_rem(latlab_cycles(), NSEC_PER_MSEC, &within);
 	} while (within > NSEC_PER_MSEC - close);
 	writel(EDU_DMA_START | EDU_DMA_IRQ, edu->registers + EDU_DMA_COMMAND);
 	ktime_get_snapshot(&now);

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 const FONT: &str = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";
 
 fn main() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
-    let workspace = workspace.expect("this crate lies in crates/");
+    // Not `env!`: the compiled script is kept when the folder of the sources is moved.
+    let this = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let workspace = this.ancestors().nth(2).expect("this crate lies in crates/");
     let charts = workspace.join("target/charts/charts.js.gz");
     embed("LATLAB_CHARTS", &charts, "`make build` makes it");
     compress(Path::new(FONT), "font.gz", "install fonts-dejavu-core, then `make build`");
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let sources = this.join("src");
     table("SHIPPED", &sources.join("lab/profile"), "profiles.rs");
     table("STUDIES", &sources.join("study"), "studies.rs");
 }

@@ -103,11 +103,23 @@ struct timer_list {
 	void *function;
 } CORE;
 
-/* x86 only: `cs` follows `ip`, and its lowest two bits are the privilege level. */
+struct irqaction {
+	const char *name;
+} CORE;
+
 struct pt_regs {
 	unsigned long ip;
-	unsigned long cs;
 } CORE;
+
+struct pt_regs___arm64 {
+	__u64 pc;
+} CORE;
+
+/* The first bytes of what arm64 calls its interrupts. */
+#define ARCH_TIMER 0x6d69745f68637261	/* "arch_tim" of "arch_timer" */
+#define IPI 0x495049			/* "IPI" and its end */
+#define RESCHEDULING 0x7564656863736552	/* "Reschedu" of "Rescheduling interrupts" */
+#define TIMER_BROADCAST 0x72622072656d6954	/* "Timer br" of "Timer broadcast interrupts" */
 
 /* Reads eight bytes of kernel memory, through a struct that every kernel has and that begins with u64. */
 INLINE __u64 word(__u64 address)

@@ -23,20 +23,11 @@ pub(crate) struct Variables {
 const STEAL: u32 = 7 * 8;
 
 /// Tracepoints of the recorder; its programs have the same names.
-pub(crate) const TRACEPOINTS: [&str; 22] = [
-    "call_function_entry",
-    "call_function_exit",
-    "call_function_single_entry",
-    "call_function_single_exit",
+pub(crate) const TRACEPOINTS: &[&str] = &[
     "hrtimer_expire_entry",
     "hrtimer_expire_exit",
     "irq_handler_entry",
     "irq_handler_exit",
-    "local_timer_entry",
-    "local_timer_exit",
-    "page_fault_user",
-    "reschedule_entry",
-    "reschedule_exit",
     "sched_migrate_task",
     "sched_process_exit",
     "sched_switch",
@@ -47,6 +38,32 @@ pub(crate) const TRACEPOINTS: [&str; 22] = [
     "timer_expire_entry",
     "timer_expire_exit",
 ];
+
+/// Tracepoints of the recorder that kernels of this architecture have. arm64 has none for the timer,
+/// whose interrupt is that of a device, and none for page faults.
+#[cfg(not(target_arch = "aarch64"))]
+pub(crate) const OF_ARCHITECTURE: &[&str] = &[
+    "call_function_entry",
+    "call_function_exit",
+    "call_function_single_entry",
+    "call_function_single_exit",
+    "local_timer_entry",
+    "local_timer_exit",
+    "page_fault_user",
+    "reschedule_entry",
+    "reschedule_exit",
+];
+#[cfg(target_arch = "aarch64")]
+pub(crate) const OF_ARCHITECTURE: &[&str] = &["ipi_entry", "ipi_exit"];
+
+/// The program of the recorder for the software event of page faults.
+pub(crate) const PAGE_FAULTS: &str = "page_fault_event";
+
+/// Whether it is needed: the kernel has no tracepoint for page faults, and the program knows its
+/// registers.
+pub(crate) fn needs_page_faults(btf: &Btf<'_>) -> bool {
+    cfg!(target_arch = "aarch64") && !has_tracepoint(btf, "page_fault_user")
+}
 
 /// Whether kernel code is not preempted by a woken task before it returns to user space or reaches
 /// a scheduling point. With lazy preemption that holds for `SCHED_OTHER` tasks only.
@@ -101,8 +118,7 @@ pub(crate) fn has_member(btf: &Btf<'_>, name: &str, member: &str) -> bool {
     found.is_some_and(|found| found.iter().any(|one| one.name == Some(OsStr::new(member))))
 }
 
-/// Looks up the variables. The saved registers are read on x86 only, steal time where a hypervisor
-/// may report it.
+/// Looks up the variables: of steal time where a hypervisor may report it.
 pub(crate) fn variables(btf: &Btf<'_>) -> Variables {
     let mut found = Variables::default();
     let steal = may_report_steal();
@@ -115,7 +131,7 @@ pub(crate) fn variables(btf: &Btf<'_>) -> Variables {
         }
         match name {
             "hrtimer_bases" => found.hrtimer_bases = entry.offset,
-            "__irq_regs" if cfg!(target_arch = "x86_64") => found.irq_regs = entry.offset,
+            "__irq_regs" => found.irq_regs = entry.offset,
             "runqueues" => found.runqueues = entry.offset,
             "steal_time" if steal => found.steal_time = entry.offset,
             "kernel_cpustat" if steal => found.cpustat_steal = entry.offset + STEAL,

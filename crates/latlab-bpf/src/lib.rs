@@ -8,6 +8,7 @@
 //! real-time tasks. [`Slices`] is a `sched_ext` scheduler. This is the only crate that uses libbpf.
 #![forbid(unsafe_code)]
 
+mod check;
 mod counting;
 mod kernel;
 mod layout;
@@ -17,6 +18,7 @@ mod refusal;
 mod slices;
 pub mod wakers;
 
+pub use check::{Checker, Observed, UserStack};
 pub use object::ProgramCost;
 pub use recorder::{Losses, Recorder, Watch};
 pub use refusal::RecorderError;

@@ -4,14 +4,25 @@
 
 const char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* Records an interrupt that began at a moment, and the interrupted code from the saved registers. Of
- * an EXPIRY, the values are a callback and its expiry. */
+/* The interrupted code, from the saved registers. */
+INLINE __u64 interrupted(struct ring *ring)
+{
+	__u64 registers = variable(ring, settings.irq_regs);
+	struct pt_regs *regs = (void *)registers;
+	struct pt_regs___arm64 *arm64 = (void *)registers;
+
+	if (!registers)
+		return 0;
+	return word(bpf_core_field_exists(arm64->pc) ? (__u64)&arm64->pc : (__u64)&regs->ip);
+}
+
+/* Records an interrupt that began at a moment, and the interrupted code. Of an EXPIRY, the values are
+ * a callback and its expiry. */
 INLINE void interrupt(struct ring *ring, __u8 kind, __u64 at, __u64 value, __u64 expiry)
 {
 	__u32 seq;
 	struct event *event = take(ring, &seq);
-	struct pt_regs *regs = (void *)variable(ring, settings.irq_regs);
-	__u64 ip = regs ? word((__u64)&regs->ip) : 0;
+	__u64 ip = interrupted(ring);
 	bool user = (__s64)ip > 0;	/* the upper half of all addresses is the kernel's */
 
 	ring->upon = INTERRUPTED | (user ? USER : 0);
@@ -60,13 +71,12 @@ int local_timer_entry(void *ctx)
 	return 0;
 }
 
-SEC("tp_btf/local_timer_exit")
-int local_timer_exit(void *ctx)
+INLINE void timer_end(void)
 {
 	struct ring *ring = this_ring();
 
 	if (!ring)
-		return 0;
+		return;
 	__u64 now = bpf_ktime_get_ns();
 
 	/* No timer had expired. */
@@ -76,18 +86,55 @@ int local_timer_exit(void *ctx)
 	ring->due = 0;
 	ring->upon = 0;
 	follow(ring, INTERRUPT_END, now, 0, 0);
+}
+
+SEC("tp_btf/local_timer_exit")
+int local_timer_exit(void *ctx)
+{
+	timer_end();
 	return 0;
 }
 
+/* On arm64 the timer's interrupt is one of a device, and an interrupt between processors is too. */
 SEC("tp_btf/irq_handler_entry")
-int BPF_PROG(irq_handler_entry, int irq)
+int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
 {
-	interrupt_here(DEVICE, (__u32)irq);
+	__u64 name = word((__u64)action->name);
+
+	if (name == ARCH_TIMER)
+		interrupt_here(TIMER_INTERRUPT, 0);
+	else if ((__u32)name != IPI)
+		interrupt_here(DEVICE, (__u32)irq);
 	return 0;
 }
 
 SEC("tp_btf/irq_handler_exit")
-int irq_handler_exit(void *ctx)
+int BPF_PROG(irq_handler_exit, int irq, struct irqaction *action)
+{
+	__u64 name = word((__u64)action->name);
+
+	if (name == ARCH_TIMER)
+		timer_end();
+	else if ((__u32)name != IPI)
+		interrupt_end();
+	return 0;
+}
+
+/* arm64 */
+SEC("tp_btf/ipi_entry")
+int BPF_PROG(ipi_entry, const char *reason)
+{
+	__u64 name = word((__u64)reason);
+
+	if (name == TIMER_BROADCAST)
+		interrupt_here(TIMER_INTERRUPT, 0);
+	else
+		short_interrupt(name == RESCHEDULING ? RESCHEDULE : CALL);
+	return 0;
+}
+
+SEC("tp_btf/ipi_exit")
+int ipi_exit(void *ctx)
 {
 	interrupt_end();
 	return 0;
@@ -210,6 +257,18 @@ SEC("tp_btf/page_fault_user")
 int BPF_PROG(page_fault_user, unsigned long address)
 {
 	if (is_watched(bpf_get_current_task_btf()))
+		note_here(PAGE_FAULT, address, 0);
+	return 0;
+}
+
+/* Where there is no such tracepoint: the software event of page faults. On arm64 the context begins
+ * with 31 registers, sp, pc and pstate; the period and the address follow (bpf_perf_event.h). */
+SEC("perf_event")
+int page_fault_event(__u64 *ctx)
+{
+	__u64 pstate = ctx[33], address = ctx[35];
+
+	if (!(pstate & 15) && is_watched(bpf_get_current_task_btf()))
 		note_here(PAGE_FAULT, address, 0);
 	return 0;
 }

@@ -40,7 +40,8 @@ pub struct Recorder {
     colliding: u64,
     missing: Vec<&'static str>,
     counting: Counting,
-    links: Vec<Link>,
+    /// The programs are attached while these exist.
+    _links: Vec<Link>,
     object: Object,
 }
 

@@ -22,10 +22,4 @@ struct violations {
 	__u64 last;	/* the waker in the upper half, the woken task in the lower */
 };
 
-/* Offsets of per-CPU variables in the per-CPU section. */
-struct places {
-	__u32 runqueues;
-	__u32 preempt_count;
-};
-
 #endif

@@ -15,6 +15,7 @@ pub mod pairing;
 pub mod segment;
 mod stolen;
 pub mod summary;
+pub mod terms;
 pub mod threshold;
 
 use crate::time::Nanos;

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod atomic_histogram;
+pub mod check;
 pub mod compare;
 pub mod cpulist;
 pub mod doctor;

@@ -151,6 +151,11 @@ impl Scan {
         self.points.iter().map(|point| point.pdlt.min).max()
     }
 
+    /// Returns the longest interrupt response time of all moments; none if it was not measured.
+    pub fn longest_irt(&self) -> Option<Nanos> {
+        self.points.iter().filter_map(|point| Some(point.irt.as_ref()?.max)).max()
+    }
+
     /// Returns the longest section, if there is one.
     pub fn longest(&self) -> Option<&Section> {
         self.sections.iter().max_by_key(|section| section.length())

@@ -1,6 +1,7 @@
 //! Studies: a table or a figure of a paper as data. The cells to measure, the figures of each cell,
 //! the published values, and the paper's claims.
 
+pub mod bound;
 pub mod claim;
 pub mod figure;
 mod file;
@@ -12,6 +13,7 @@ pub mod quantity;
 #[cfg(test)]
 mod tests;
 
+use self::bound::{Bound, BoundChange};
 use self::claim::{Claim, Fault, NamedValue};
 use self::figure::{FigureSource, SCAN, StudyFigure};
 use self::picture::Picture;
@@ -141,12 +143,18 @@ pub struct Terms {
 pub struct PaperClaim {
     /// The claim in words.
     pub says: String,
+    /// The paper's sentence or printed value; empty if the claim is not the paper's.
+    pub quote: String,
     /// The place of the claim in the paper.
     pub source: String,
     /// The claim in terms of results.
     pub claim: Claim,
     /// The same, as written.
     pub text: String,
+    /// Where the limits in it come from.
+    pub bound: Bound,
+    /// Changes of these limits after figures had been measured, oldest first.
+    pub changes: Vec<BoundChange>,
     /// Why it differs today, if known; empty otherwise.
     pub why: String,
     /// Whether it differs because current kernels no longer have its cause.

@@ -51,9 +51,18 @@ pub fn free_space(directory: &Path) -> io::Result<u64> {
 /// Copies the contents of `from` to the empty file `to`, which has holes where `from` has pages of
 /// zeros or holes.
 pub fn copy_sparse(from: &File, to: &File) -> io::Result<()> {
+    to.set_len(from.metadata()?.len())?;
+    for_each_page(from, |at, page| to.write_all_at(page, at))
+}
+
+/// Calls `visit` with the offset and the contents of each page of a file that is not only zeros, in
+/// their order. The last page may be short.
+pub fn for_each_page(
+    from: &File,
+    mut visit: impl FnMut(u64, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
     const PAGE: usize = 4096;
     let length = from.metadata()?.len();
-    to.set_len(length)?;
     let mut buffer = vec![0; 256 * PAGE];
     let mut at = 0;
     while let Some(data) = next_data(from, at)? {
@@ -62,7 +71,7 @@ pub fn copy_sparse(from: &File, to: &File) -> io::Result<()> {
         let read = from.read_at(&mut buffer[..wanted], at)?;
         for page in buffer[..read].chunks(PAGE) {
             if page.iter().any(|byte| *byte != 0) {
-                to.write_all_at(page, at)?;
+                visit(at, page)?;
             }
             at += page.len() as u64;
         }

@@ -25,8 +25,8 @@ pub fn loopback_up() -> io::Result<()> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
     // SAFETY: ifreq is made of integers and bytes, for which zero is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-        *to = from.cast_signed();
+    for (to, from) in request.ifr_name.iter_mut().zip(c"lo".to_bytes()) {
+        *to = libc::c_char::from_ne_bytes([*from]);
     }
     request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or(0);
     // SAFETY: the request is valid and names an interface; the socket is open.

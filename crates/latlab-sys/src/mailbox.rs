@@ -34,6 +34,8 @@ const PAGES: usize = 64;
 /// An instruction that returns to the caller.
 #[cfg(target_arch = "x86_64")]
 const RETURN: &[u8] = &[0xc3];
+#[cfg(target_arch = "aarch64")]
+const RETURN: &[u8] = &[0xc0, 0x03, 0x5f, 0xd6];
 
 /// The mailbox of this process. Dropping it unmaps it.
 #[derive(Debug)]

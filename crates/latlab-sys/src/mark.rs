@@ -40,8 +40,8 @@ impl Drop for Marks {
     }
 }
 
-/// One instruction without effect, whose encoding occurs nowhere else: a long NOP with the
-/// displacement `latl`. `plugin/latlab.c` looks for it.
+/// One instruction without effect, whose encoding occurs nowhere else: on x86-64 a long NOP with the
+/// displacement `latl`, on arm64 a move of `la` to the zero register. `plugin/block.c` looks for it.
 #[inline]
 fn instruction() {
     #[cfg(target_arch = "x86_64")]
@@ -51,6 +51,11 @@ fn instruction() {
             ".byte 0x0f, 0x1f, 0x84, 0x00, 0x6c, 0x61, 0x74, 0x6c",
             options(nostack, preserves_flags)
         );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: what is written to the zero register is discarded (Arm ARM, C1.2.5).
+    unsafe {
+        std::arch::asm!("movz xzr, #0x6c61", options(nomem, nostack, preserves_flags));
     }
 }
 

@@ -39,9 +39,11 @@ struct Attributes {
 /// `PERF_ATTR_SIZE_VER0`.
 const SIZE: u32 = 64;
 const HARDWARE: u32 = 0;
+const SOFTWARE: u32 = 1;
 const TRACEPOINT: u32 = 2;
 const HARDWARE_CACHE: u32 = 3;
 const HW_CACHE_MISSES: u64 = 3;
+const SW_PAGE_FAULTS: u64 = 2;
 /// Data TLB, reads, misses.
 const DTLB_READ_MISSES: u64 = 3 | 1 << 16;
 /// Reads return the time enabled and the time counted as well.
@@ -124,6 +126,19 @@ pub(crate) fn tracepoint(id: u64, cpu: u32, filter: Option<&str>) -> io::Result<
         crate::checked(unsafe { libc::ioctl(file.as_raw_fd(), call, filter.as_ptr()) })?;
     }
     Ok(file)
+}
+
+/// Opens the event of page faults on one CPU, of which each counts.
+pub fn page_faults(cpu: u32) -> io::Result<File> {
+    let attributes = Attributes {
+        kind: SOFTWARE,
+        size: SIZE,
+        config: SW_PAGE_FAULTS,
+        period: 1,
+        ..Attributes::default()
+    };
+    let (all, cpu) = (-1, libc::c_int::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?);
+    open(&attributes, all, cpu)
 }
 
 /// Runs a BPF program each time that a kernel function returns, on every CPU, until the file is

@@ -3,13 +3,13 @@
 
 mod adapter;
 mod apply;
-mod client;
-mod control;
+pub(crate) mod client;
+pub(crate) mod control;
 mod daemon;
 mod decision_log;
 mod dry_run;
 mod knobs;
-mod log_file;
+pub(crate) mod log_file;
 mod log_thread;
 mod mailbox;
 mod observation;

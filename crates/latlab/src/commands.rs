@@ -3,12 +3,14 @@
 mod ab;
 mod adapt;
 mod agent;
+mod check;
 mod compare;
 mod complete;
 mod doctor;
 mod exec;
 mod explain;
 mod generate;
+mod guest_program;
 mod kernel;
 mod list;
 mod measurement;
@@ -49,6 +51,7 @@ enum Command {
     Scan(scan::Scan),
     Study(study::Study),
     Explain(Box<explain::Explain>),
+    Check(check::Check),
     Report(report::Report),
     Compare(compare::Compare),
     Ab(ab::Ab),
@@ -114,6 +117,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::Scan(scan) => scan.run(),
         Command::Study(study) => study.run(),
         Command::Explain(explain) => explain.run(),
+        Command::Check(check) => return check.run(),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
         Command::Ab(ab) => ab.run(),

@@ -3,7 +3,7 @@
 mod collector;
 mod live;
 mod probes;
-mod proc;
+pub(crate) mod proc;
 mod summary;
 mod tasks;
 

@@ -1,6 +1,7 @@
 //! Output: text, tables, pages and pictures of results.
 
 pub(crate) mod adapting;
+pub(crate) mod check;
 pub(crate) mod command;
 pub(crate) mod comparison;
 pub(crate) mod csv;
@@ -156,7 +157,7 @@ pub(crate) fn plain(value: &Value) -> String {
 }
 
 /// Replaces the control characters of a text of several lines, which a terminal would obey.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), " ")
 }
 

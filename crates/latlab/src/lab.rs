@@ -2,10 +2,10 @@
 
 mod accel;
 mod answer;
-mod arch;
+pub(crate) mod arch;
 mod cache;
 mod cells;
-mod guest;
+pub(crate) mod guest;
 pub(crate) mod kernel;
 mod microscope;
 mod pool;

@@ -1,53 +1,8 @@
-//! latlab measures the latency of Linux and explains it.
+//! The program latlab.
 #![forbid(unsafe_code)]
 
-mod adapt;
-mod call;
-mod cause;
-mod commands;
-mod engine;
-mod explain;
-mod failure;
-mod format;
-mod lab;
-mod load;
-mod lock;
-mod mechanism;
-mod message;
-mod part;
-mod probe;
-mod progress;
-mod rig;
-mod scan;
-mod session;
-mod study;
-mod target;
-mod workload;
-
-use latlab_sys::{process, signal};
 use std::process::ExitCode;
 
-/// Bytes of stack for reading the command line, with some more.
-const STACK: u64 = 512 << 10;
-
 fn main() -> ExitCode {
-    if process::is_no_op() {
-        return ExitCode::SUCCESS;
-    }
-    if lab::is_init() {
-        lab::serve();
-    }
-    if process::stack_limit().is_some_and(|limit| limit < STACK) {
-        format::say("the limit on its stack is too low: run ulimit -s 1024");
-        return ExitCode::from(2);
-    }
-    // Otherwise a full limit ends latlab as it ends any program.
-    let _ = signal::survive_file_size_limit();
-    match commands::dispatch(std::env::args_os()) {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => {
-            format::say(&failure.to_string());
-            failure.exit_code()
-        }
-    }
+    latlab::main()
 }

@@ -1,7 +1,9 @@
 //! Studies: finding and reading them, and the plans of their cells.
 
 pub(crate) mod slurm;
+mod stand_in;
 
+use self::stand_in::StandIn;
 use crate::call::CALLS;
 use crate::failure::{Failure, Result, failed};
 use crate::lab::{kernel, profile};
@@ -30,6 +32,8 @@ pub(crate) struct StudyFile {
     pub(crate) path: Option<PathBuf>,
     text: String,
     pub(crate) study: Study,
+    /// The kernel of each cell, if the study was moved to a machine that runs only one.
+    pub(crate) stand_ins: Vec<StandIn>,
 }
 
 /// The names of the studies that come with latlab.
@@ -61,7 +65,9 @@ pub(crate) fn find(name: &str) -> Result<StudyFile> {
 
 fn read(name: &str, path: Option<PathBuf>, text: String) -> Result<StudyFile> {
     match Study::read(&text) {
-        Ok(study) => Ok(StudyFile { name: name.to_owned(), path, text, study }),
+        Ok(study) => {
+            Ok(StudyFile { name: name.to_owned(), path, text, study, stand_ins: Vec::new() })
+        }
         Err(fault) => Err(fault_at(name, &text, fault.at, &fault.why)),
     }
 }

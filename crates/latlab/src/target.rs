@@ -2,7 +2,7 @@
 
 mod lab;
 mod native;
-mod ssh;
+pub(crate) mod ssh;
 mod vm;
 
 use crate::engine::{Outcome, Prepared};

@@ -7,8 +7,11 @@ use crate::layout::{Settings, duration, window};
 use crate::object::{lock, map};
 use latlab_core::explain::Comm;
 use latlab_core::time::Nanos;
+use latlab_sys::root::Root;
+use latlab_sys::{cpu, perf};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder};
+use std::os::fd::IntoRawFd as _;
 use std::sync::{Arc, Mutex};
 
 /// The BPF object, compiled by `make bpf`.
@@ -43,7 +46,7 @@ pub(super) fn load(watch: &Watch, threshold: Nanos) -> libbpf_rs::Result<Recorde
         colliding: 0,
         missing,
         counting: Counting::begin(COUNTED),
-        links,
+        _links: links,
         object,
     };
     if let Watch::Tasks(pids) = watch {
@@ -53,8 +56,18 @@ pub(super) fn load(watch: &Watch, threshold: Nanos) -> libbpf_rs::Result<Recorde
 }
 
 fn attach(object: &Object) -> libbpf_rs::Result<Vec<Link>> {
-    let programs = object.progs_mut().filter(|program| program.autoload());
-    programs.map(|program| program.attach()).collect()
+    let mut links = Vec::new();
+    for program in object.progs_mut().filter(|program| program.autoload()) {
+        if program.name() != kernel::PAGE_FAULTS {
+            links.push(program.attach()?);
+            continue;
+        }
+        for cpu in cpu::online(&Root::default()).iter() {
+            let event = perf::page_faults(cpu)?;
+            links.push(program.attach_perf_event(event.into_raw_fd())?);
+        }
+    }
+    Ok(links)
 }
 
 /// Disables the programs that can tell nothing on this machine.
@@ -67,14 +80,21 @@ fn disable_useless(open: &mut OpenObject, local_timer: bool, cpus: usize) {
     }
 }
 
-/// Disables the programs whose tracepoints this kernel lacks, and returns their names.
+/// Disables the programs that this kernel has no use for, and returns the names of tracepoints that
+/// other kernels of its architecture have.
 fn disable_missing(open: &mut OpenObject, btf: &Btf<'_>) -> Vec<&'static str> {
     let mut missing = Vec::new();
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        if !kernel::has_tracepoint(btf, &name) {
+        let is_there = if name == kernel::PAGE_FAULTS {
+            kernel::needs_page_faults(btf)
+        } else {
+            kernel::has_tracepoint(btf, &name)
+        };
+        if !is_there {
             program.set_autoload(false);
-            missing.extend(kernel::TRACEPOINTS.iter().filter(|known| **known == name));
+            let known = kernel::TRACEPOINTS.iter().chain(kernel::OF_ARCHITECTURE);
+            missing.extend(known.filter(|known| **known == name));
         }
     }
     missing

@@ -73,7 +73,9 @@ impl Comparison {
             limit.claim.check(&known).map_err(|fault| (nth, fault))?;
             let judgement = limit.claim.judge(&known);
             let (outcome, ground) = match &judgement.verdict {
-                ClaimVerdict::Holds => (Outcome::Over, judgement.ground()),
+                ClaimVerdict::Holds | ClaimVerdict::ByConstruction => {
+                    (Outcome::Over, judgement.ground())
+                }
                 ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => {
                     (Outcome::Within, judgement.ground())
                 }

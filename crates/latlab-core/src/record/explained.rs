@@ -1,6 +1,7 @@
 //! Summary of the causes of late wake-ups over a run.
 
 use super::Sample;
+use crate::explain::terms::{Term, Terms};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -37,6 +38,15 @@ pub struct Explained {
     /// What the CPU of the sample that ended the run did before it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub history: Option<History>,
+}
+
+impl Explained {
+    /// Returns the sum of all late wake-ups, divided into timer resolution, non-preemptible sections
+    /// and scheduling.
+    pub fn terms(&self) -> Terms {
+        let shares = self.causes.iter().map(|share| (Term::of(&share.cause), share.total));
+        Terms::of(shares, self.unexplained)
+    }
 }
 
 /// The last activities of a CPU before a late sample.

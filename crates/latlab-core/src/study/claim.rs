@@ -74,6 +74,8 @@ pub struct NamedValue {
 pub enum ClaimVerdict {
     /// The results agree with the claim.
     Holds,
+    /// The results agree with the claim, but the study's own set-up decided that.
+    ByConstruction,
     /// The results differ from the claim.
     Differs,
     /// The results differ, because current kernels no longer have the cause.
@@ -89,6 +91,9 @@ pub struct Judgement {
     pub verdict: ClaimVerdict,
     /// The compared operands that contain a result: text and value.
     pub compared: Vec<(String, Quantity)>,
+    /// In how many repetitions the results agree with the claim, and of how many; none if the cells
+    /// were not repeated equally often.
+    pub repetitions: Option<(usize, usize)>,
 }
 
 impl Claim {
@@ -126,7 +131,7 @@ impl Claim {
         self.operands().for_each(|operand| operand.value.missing(results, &mut missing));
         if !missing.is_empty() {
             let verdict = ClaimVerdict::NotMeasured(missing.into_iter().collect());
-            return Judgement { verdict, compared: Vec::new() };
+            return Judgement { verdict, compared: Vec::new(), repetitions: None };
         }
         let mut compared: Vec<(String, Quantity)> = Vec::new();
         for operand in self.operands().filter(|operand| operand.value.has_result()) {
@@ -134,7 +139,7 @@ impl Claim {
             if !value.value.is_finite() {
                 let verdict =
                     ClaimVerdict::NotMeasured(vec![format!("{} (not a number)", operand.text)]);
-                return Judgement { verdict, compared: Vec::new() };
+                return Judgement { verdict, compared: Vec::new(), repetitions: None };
             }
             if !compared.iter().any(|(text, _)| *text == operand.text) {
                 compared.push((operand.text.clone(), value));
@@ -144,6 +149,7 @@ impl Claim {
         Judgement {
             verdict: if holds { ClaimVerdict::Holds } else { ClaimVerdict::Differs },
             compared,
+            repetitions: None,
         }
     }
 

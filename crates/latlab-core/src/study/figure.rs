@@ -67,10 +67,16 @@ pub enum Statistic {
     Recorded,
     /// Number of periods without a sample.
     Missed,
+    /// Number of samples before the moment they are measured from, which count as 0.
+    Early,
     /// Number of non-preemptible sections that a scan found; the maximum over repetitions.
     Sections,
     /// The longest latency of a scan, of the minima at each moment; the maximum over repetitions.
     Peak,
+    /// The median duration of the scanned call; the maximum over repetitions.
+    Duration,
+    /// The longest time until the interrupt handler ran, of all moments of a scan.
+    Irt,
     /// The work of a load.
     Done,
     /// The work of a load per second of CPU time.
@@ -79,7 +85,7 @@ pub enum Statistic {
 
 impl Statistic {
     /// All statistics, by name.
-    pub const ALL: [(&'static str, Statistic); 16] = [
+    pub const ALL: [(&'static str, Statistic); 19] = [
         ("min", Statistic::Min),
         ("mean", Statistic::Mean),
         ("max", Statistic::Max),
@@ -92,8 +98,11 @@ impl Statistic {
         ("first", Statistic::First),
         ("recorded", Statistic::Recorded),
         ("missed", Statistic::Missed),
+        ("early", Statistic::Early),
         ("sections", Statistic::Sections),
         ("peak", Statistic::Peak),
+        ("duration", Statistic::Duration),
+        ("irt", Statistic::Irt),
         ("done", Statistic::Done),
         ("rate", Statistic::Rate),
     ];
@@ -101,6 +110,12 @@ impl Statistic {
     /// Returns the statistic of this name.
     pub fn named(name: &str) -> Option<Statistic> {
         Statistic::ALL.iter().find(|(known, _)| *known == name).map(|(_, take)| *take)
+    }
+
+    /// Whether only scans have it.
+    fn is_of_scan(self) -> bool {
+        use Statistic::{Duration, Irt, Peak, Sections};
+        matches!(self, Sections | Peak | Duration | Irt)
     }
 }
 
@@ -123,7 +138,7 @@ impl FigureSource {
         match self {
             FigureSource::Series { probe, .. } => match take {
                 Statistic::Done | Statistic::Rate => false,
-                Statistic::Sections | Statistic::Peak => probe.starts_with(SCAN),
+                _ if take.is_of_scan() => probe.starts_with(SCAN),
                 _ => true,
             },
             FigureSource::Value { .. } => {
@@ -137,7 +152,8 @@ impl FigureSource {
 impl StudyFigure {
     /// Returns its dimension: the power of time.
     pub fn kind(&self) -> i32 {
-        let counts = [Statistic::Recorded, Statistic::Missed, Statistic::Sections];
+        let counts =
+            [Statistic::Recorded, Statistic::Missed, Statistic::Early, Statistic::Sections];
         let counted = counts.contains(&self.take);
         i32::from(matches!(self.of, FigureSource::Series { .. }) && !counted)
     }
@@ -158,6 +174,12 @@ impl StudyFigure {
                     scan_maximum(repetitions, probe, |scan| Some(scan.sections.len() as u64))
                 }
                 Statistic::Peak => scan_maximum(repetitions, probe, |scan| Some(scan.peak()?.0)),
+                Statistic::Duration => {
+                    scan_maximum(repetitions, probe, |scan| Some(scan.duration.median.0))
+                }
+                Statistic::Irt => {
+                    scan_maximum(repetitions, probe, |scan| Some(scan.longest_irt()?.0))
+                }
                 _ => self.series_value(repetitions, probe, span.as_deref()),
             },
             FigureSource::Value { probe, name } => self.reported_value(repetitions, probe, name),
@@ -177,7 +199,7 @@ impl StudyFigure {
     #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
     fn series_value(&self, all: &[Record], probe: &str, span: Option<&str>) -> Option<f64> {
         let mut histogram = Histogram::new();
-        let (mut missed, mut first) = (0, None);
+        let (mut missed, mut early, mut first) = (0, 0, None);
         for record in all {
             let series = series_of_span(record, probe, span);
             if series.is_empty() {
@@ -186,6 +208,7 @@ impl StudyFigure {
             for one in series {
                 histogram.add(&one.histogram().ok()?);
                 missed += one.counts.missed;
+                early += one.counts.below_zero;
                 first = first.max(one.first);
             }
         }
@@ -193,6 +216,7 @@ impl StudyFigure {
         match self.take {
             Statistic::Recorded => return Some(histogram.count() as f64),
             Statistic::Missed => return Some(missed as f64),
+            Statistic::Early => return Some(early as f64),
             Statistic::First => return time(first?),
             _ if histogram.count() == 0 => return None,
             _ => {}

@@ -4,6 +4,7 @@ mod pictures;
 mod shape;
 
 use self::shape::{Choice, ClaimText, FigureText, File, Text};
+use super::bound::Bound;
 use super::claim::{Claim, Fault, NamedValue};
 use super::figure::{FigureSource, Statistic, StudyFigure};
 use super::{Cell, PaperClaim, SpannedText, Study, Terms, pieces};
@@ -66,6 +67,7 @@ fn paper_claim(one: ClaimText, file: &str, results: &[NamedValue]) -> Result<Pap
     let shifted = |fault: Fault| Fault { at: begin + fault.at, ..fault };
     let claim = Claim::read(one.claim.get_ref()).map_err(shifted)?;
     claim.check(results).map_err(shifted)?;
+    let bound = bound(&one, file)?;
     let gone = one.gone.is_some();
     let why = match one.gone {
         Some(gone) if !one.why.is_empty() => {
@@ -75,8 +77,28 @@ fn paper_claim(one: ClaimText, file: &str, results: &[NamedValue]) -> Result<Pap
         Some(gone) => gone.into_inner(),
         None => one.why,
     };
-    let (says, source, text) = (one.says, one.source, one.claim.into_inner());
-    Ok(PaperClaim { says, source, claim, text, why: why.trim().to_owned(), gone })
+    Ok(PaperClaim {
+        says: one.says,
+        quote: one.quote,
+        source: one.source,
+        claim,
+        text: one.claim.into_inner(),
+        bound,
+        changes: one.changed,
+        why: why.trim().to_owned(),
+        gone,
+    })
+}
+
+/// Parses the origin of a claim's bound, without which the claim is refused.
+fn bound(one: &ClaimText, file: &str) -> Result<Bound, Fault> {
+    let Some(text) = &one.bound else {
+        let why = "this claim has no bound: write where its limits come from, such as bound = \
+                   \"paper: table 1\"";
+        return Err(fault(&one.claim, why));
+    };
+    let at = text.span().start + quotes(file, text.span().start);
+    Bound::read(text.get_ref()).map_err(|fault| Fault { at, ..fault })
 }
 
 /// Returns the length of the quotation mark that opens the string at this byte offset.

@@ -1,5 +1,6 @@
 //! Findings of a study: its table, and the verdict on each claim.
 
+use super::bound::Origin;
 use super::claim::{ClaimVerdict, Judgement, NamedValue};
 use super::figure::StudyFigure;
 use super::quantity::Quantity;
@@ -29,10 +30,30 @@ impl Study {
     /// Evaluates the records of each cell, in the order of the cells; none for a cell that could
     /// not be measured.
     pub fn findings<'a>(&'a self, measured: &[Option<Vec<Record>>]) -> Findings<'a> {
-        let value = |cell: usize, figure: &StudyFigure| {
-            let records = measured.get(cell).and_then(Option::as_ref);
-            records.and_then(|records| figure.of(records))
-        };
+        let records = |cell: usize| measured.get(cell).and_then(Option::as_deref);
+        let mut findings = self.judged(|cell, figure| figure.of(records(cell)?));
+        let mut numbers = measured.iter().flatten().map(Vec::len);
+        let number = numbers.next().filter(|first| *first > 1 && numbers.all(|n| n == *first));
+        if let Some(number) = number {
+            let nth = |nth: usize| {
+                self.judged(move |cell, figure| {
+                    figure.of(std::slice::from_ref(records(cell)?.get(nth)?))
+                })
+            };
+            let each: Vec<Findings<'_>> = (0..number).map(nth).collect();
+            for (claim, (_, judgement)) in findings.claims.iter_mut().enumerate() {
+                let agrees = |one: &&Findings<'_>| one.claims[claim].1.agrees();
+                judgement.repetitions = Some((each.iter().filter(agrees).count(), number));
+            }
+        }
+        findings
+    }
+
+    /// Evaluates values of each cell, by its index, and figure.
+    pub fn judged<'a>(
+        &'a self,
+        value: impl Fn(usize, &StudyFigure) -> Option<Quantity>,
+    ) -> Findings<'a> {
         let row = |(nth, cell): (usize, &'a Cell)| {
             let values = self.figures.iter().map(|figure| {
                 let name = (cell.label.clone(), figure.name.clone());
@@ -148,6 +169,9 @@ impl PaperClaim {
             ClaimVerdict::Differs if self.gone => {
                 Judgement { verdict: ClaimVerdict::NoLongerHolds, ..judgement }
             }
+            ClaimVerdict::Holds if self.bound.origin == Origin::Construction => {
+                Judgement { verdict: ClaimVerdict::ByConstruction, ..judgement }
+            }
             _ => judgement,
         }
     }
@@ -158,6 +182,7 @@ impl Judgement {
     pub fn word(&self) -> &'static str {
         match self.verdict {
             ClaimVerdict::Holds => "holds",
+            ClaimVerdict::ByConstruction => "by construction",
             ClaimVerdict::Differs => "differs",
             ClaimVerdict::NoLongerHolds => "no longer holds",
             ClaimVerdict::NotMeasured(_) => "not measured",
@@ -170,6 +195,15 @@ impl Judgement {
             return format!("no value for {}", missing.join(", "));
         }
         let sides = self.compared.iter().map(|(text, value)| format!("{text} is {value}"));
-        sides.collect::<Vec<_>>().join(", ")
+        let sides = sides.collect::<Vec<_>>().join(", ");
+        match self.repetitions {
+            Some((agree, all)) => format!("{sides}; {agree} of {all} repetitions agree"),
+            None => sides,
+        }
+    }
+
+    /// Whether the results agree with the claim.
+    pub fn agrees(&self) -> bool {
+        matches!(self.verdict, ClaimVerdict::Holds | ClaimVerdict::ByConstruction)
     }
 }

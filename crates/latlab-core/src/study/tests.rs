@@ -53,10 +53,12 @@ take = "rate"
 says = "it is quick"
 source = "section 4"
 claim = "rt.idle.worst < 100us"
+bound = "paper: 100 us, in section 4"
 
 [[claim]]
 says = "it does much"
 claim = "rt.fork.messages > 5"
+bound = "physics: one process takes at most 200 ms"
 "#;
 
 fn record(latencies: &[u64]) -> Record {
@@ -143,6 +145,26 @@ fn claim_with_a_vanished_cause_no_longer_holds_if_it_differs() {
     assert_eq!(judged("gone = \"no such loop\"\n", 50), "holds");
 }
 
+#[test]
+fn claim_that_the_set_up_decides_never_holds() {
+    let text = STUDY.replacen("paper: 100 us", "by construction: 100 us", 1);
+    let study = Study::read(&text).unwrap();
+    let word = |latency: u64| {
+        study.findings(&[Some(vec![record(&[latency])]), None, None, None]).claims[0].1.word()
+    };
+    assert_eq!([word(50), word(200_000)], ["by construction", "differs"]);
+}
+
+#[test]
+fn changes_of_a_bound_are_kept_in_order() {
+    let changed = "claim = \"rt.idle.worst < 100us\"\nchanged = [{ from = \"50 us\", to = \
+                   \"100 us\", when = \"1 May\", why = \"a misprint\" }]\n";
+    let text = STUDY.replacen("claim = \"rt.idle.worst < 100us\"\n", changed, 1);
+    let study = Study::read(&text).unwrap();
+    let said: Vec<String> = study.claims[0].changes.iter().map(ToString::to_string).collect();
+    assert_eq!(said, ["changed on 1 May from 50 us to 100 us: a misprint"]);
+}
+
 fn figure(of: FigureSource, take: Statistic) -> StudyFigure {
     StudyFigure { name: String::new(), title: String::new(), at: 0, of, take }
 }
@@ -201,7 +223,7 @@ fn errors_are_reported_with_their_position() {
         ("\"rt-adapted\"", "\"Rt adapted\"", "16:13: a name begins with a lower-case letter"),
         ("adapt = true", "adapt = 5", "16:"),
         ("take = \"rate\"", "take = \"mean\"", "31:8: take must be one of: done, rate"),
-        ("take = \"rate\"", "take = \"rat\"", "31:8: unknown statistic 'rat': did you mean rate?"),
+        ("take = \"rate\"", "take = \"rat\"", "31:8: unknown statistic 'rat': did you mean rate"),
         ("load = \"fork\"\n", "", "28:8: a figure needs either a probe"),
         ("name = \"messages\"", "name = \"worst\"", "28:8: the figure 'worst' is defined twice"),
         (
@@ -211,14 +233,21 @@ fn errors_are_reported_with_their_position() {
         ),
         ("{ worst = \"about", "{ wrost = \"about", "34:15: unknown figure 'wrost'"),
         ("worst < 100us", "worst < 100", "39:26: "),
-        ("rt.fork.messages >", "rt.fork.massages >", "43:10: unknown result 'rt.fork.massages'"),
-        ("rt.fork.messages >", "rt.idle.messages >", "43:10: unknown result 'rt.idle.messages'"),
+        (
+            "bound = \"paper: 100 us, in section 4\"\n",
+            "",
+            "39:9: this claim has no bound: write where its limits come from",
+        ),
+        ("bound = \"paper: 100", "bound = \"guess: 100", "40:10: a bound begins with 'paper:'"),
+        ("bound = \"paper: 100 us, in section 4", "bound = \"paper:", "40:10: a bound begins"),
+        ("rt.fork.messages >", "rt.fork.massages >", "44:10: unknown result 'rt.fork.massages'"),
+        ("rt.fork.messages >", "rt.idle.messages >", "44:10: unknown result 'rt.idle.messages'"),
         ("\"Two kernels\"", &format!("\"{}\"", "x".repeat(73)), "2:9: a title has at most 72"),
-        ("rt.fork.messages > 5", "rt.fork.messages", "43:26: expected a comparison"),
+        ("rt.fork.messages > 5", "rt.fork.messages", "44:26: expected a comparison"),
         (
             "claim = \"rt.fork",
             "why = \"a\"\ngone = \"b\"\nclaim = \"rt.fork",
-            "44:8: a claim has either 'why' or 'gone'",
+            "45:8: a claim has either 'why' or 'gone'",
         ),
         ("title =", "title", "2:"),
     ];

@@ -3,7 +3,7 @@
 
 mod access;
 mod connection;
-mod http;
+pub(crate) mod http;
 mod requests;
 mod server;
 mod socket;

@@ -6,7 +6,7 @@ use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::log::{Entry, LogHeader, Replay, Shortener};
 use latlab_core::mechanism::{Adaptation, Decision, Observation};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 /// A log file to be opened, and its first entry.
@@ -65,8 +65,13 @@ impl LogFile {
 pub(crate) fn replay(path: &Path) -> Result<String> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|e| failed(&name, e))?;
+    replay_lines(&name, BufReader::new(file))
+}
+
+/// The same of the lines of the log `name`.
+pub(crate) fn replay_lines(name: &str, log: impl BufRead) -> Result<String> {
     let mut replay = Replay::default();
-    for (number, line) in (1..).zip(BufReader::new(file).lines()) {
+    for (number, line) in (1..).zip(log.lines()) {
         let place = format!("{name}, line {number}");
         let line = line.map_err(|e| failed(&place, e))?;
         let entry: Entry = serde_json::from_str(&line)

@@ -67,7 +67,7 @@ impl Compare {
         let held = held.map_err(|(nth, fault)| invalid_claim(&self.fail_if[nth], &fault))?;
         let cases = testcase::cases(&comparison, &held);
         if let Some(path) = &self.junit {
-            let xml = junit::xml(&cases);
+            let xml = junit::xml("compare", &cases);
             write_atomically(path, xml.as_bytes())
                 .map_err(|e| failed(&path.display().to_string(), e))?;
         }

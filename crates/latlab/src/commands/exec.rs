@@ -1,21 +1,18 @@
 //! `latlab exec`: starts a program with scheduling attributes, here or in a guest.
 
 use super::complete;
+use super::guest_program::GuestProgram;
 use super::target_options::TargetOptions;
 use crate::failure::{Failure, Result, failed};
-use crate::format::progress::Bar;
-use crate::format::{self, live};
-use crate::lab::{Program, Variables};
-use crate::{adapt, engine, part::permission, target};
+use crate::format;
+use crate::{adapt, engine, part::permission};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::sched::{self, Policy};
-use latlab_sys::signal::Signals;
 use latlab_sys::{cpu, file, process};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,18 +55,8 @@ pub(super) struct Exec {
     /// the program runs, e.g. audio,network
     #[arg(long, value_name = "GROUP,…", conflicts_with = "on")]
     irq_group: Option<String>,
-    /// Run the program in a guest: lab:PROFILE or vm:PROFILE (see: latlab list profiles)
-    #[arg(long, value_name = "TARGET", add = complete::targets())]
-    on: Option<String>,
-    /// Copy this file or folder into the guest; the program's libraries are copied automatically
-    #[arg(long, value_name = "PATH", requires = "on")]
-    with: Vec<PathBuf>,
-    /// Working directory in the guest [default: /]
-    #[arg(long, value_name = "DIR", requires = "on")]
-    chdir: Option<PathBuf>,
-    /// Environment variable in the guest; without =VALUE, its value here is copied
-    #[arg(long, value_name = "NAME[=VALUE]", requires = "on")]
-    env: Vec<String>,
+    #[command(flatten)]
+    guest: GuestProgram,
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND", value_hint = complete::COMMAND)]
     command: Vec<OsString>,
@@ -90,47 +77,21 @@ fn deadline(text: &str) -> std::result::Result<Policy, String> {
 impl Exec {
     /// Returns only from a guest, with the program's exit code: here the program replaces latlab.
     pub(super) fn run(&self) -> Result<u8> {
-        if let Some(target) = &self.on {
-            return self.run_on(target);
+        if self.guest.on.is_some() {
+            return self.run_in_guest();
         }
         self.options.refuse_any()?;
         self.exec_program()
     }
 
-    fn run_on(&self, name: &str) -> Result<u8> {
-        let target = target::find(name)?;
-        let path = locate(&self.command[0])?;
-        let words = self.arguments(&path)?;
-        let (folder, variables) = (self.folder()?, self.variables()?);
-        let program = Program { words, path, with: self.with.clone(), folder, variables };
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let mut watch = live::view(None);
-        let mut bar = Bar::new(&signals);
-        let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
-        target.exec(name, &program, &mut session, &mut format::pass)
+    fn run_in_guest(&self) -> Result<u8> {
+        self.guest.run(self.arguments(), &self.command, &self.options, &mut format::pass)
     }
 
-    /// The working directory in the guest.
-    fn folder(&self) -> Result<PathBuf> {
-        let Some(folder) = &self.chdir else { return Ok("/".into()) };
-        std::path::absolute(folder).map_err(|e| failed("--chdir", e))
-    }
-
-    /// The environment variables of `--env`.
-    fn variables(&self) -> Result<Variables> {
-        let variable = |text: &String| match text.split_once('=') {
-            Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-            None => match std::env::var(text) {
-                Ok(value) => Ok((text.clone(), value)),
-                Err(error) => Err(failed(&format!("--env {text}"), error)),
-            },
-        };
-        self.env.iter().map(variable).collect()
-    }
-
-    /// The arguments of `latlab exec` in the guest, for the same attributes.
-    fn arguments(&self, path: &Path) -> Result<Vec<String>> {
+    /// The arguments of latlab in the guest, for the same attributes.
+    fn arguments(&self) -> Vec<String> {
         let flags = [
+            Some("exec".to_owned()),
             self.fifo.map(|priority| format!("--fifo={priority}")),
             self.rr.map(|priority| format!("--rr={priority}")),
             self.deadline.map(|policy| match policy {
@@ -143,20 +104,8 @@ impl Exec {
             self.cpus.as_ref().map(|cpus| format!("--cpus={cpus}")),
             self.slack.map(|slack| format!("--slack={}ns", slack.0)),
             self.cpu_dma_latency.map(|latency| format!("--cpu-dma-latency={}ns", latency.0)),
-            Some("--".to_owned()),
         ];
-        let mut words: Vec<String> = flags.into_iter().flatten().collect();
-        let command = std::iter::once(path.as_os_str());
-        for word in command.chain(self.command[1..].iter().map(OsString::as_os_str)) {
-            let text = word.to_str().ok_or_else(|| {
-                Failure::Failed(format!(
-                    "{} is not UTF-8: it can't be passed to a guest",
-                    word.display()
-                ))
-            })?;
-            words.push(text.to_owned());
-        }
-        Ok(words)
+        flags.into_iter().flatten().collect()
     }
 
     fn exec_program(&self) -> Result<u8> {
@@ -188,16 +137,6 @@ impl Exec {
         let deadline = self.deadline.map(|policy| ("deadline", policy));
         fifo.or(rr).or(deadline).or(self.other.then_some(("other", Policy::Other)))
     }
-}
-
-/// Finds the program that a shell would start, in the folders of PATH.
-fn locate(name: &OsStr) -> Result<PathBuf> {
-    let missing = || Failure::Failed(format!("{}: program not found", name.display()));
-    let found = process::find(name).ok_or_else(missing)?;
-    // The folder without symbolic links and `..`, which do not exist in the guest. The program
-    // keeps its name, which may itself be a link.
-    let folder = found.parent().and_then(|folder| folder.canonicalize().ok());
-    folder.zip(found.file_name()).map(|(folder, name)| folder.join(name)).ok_or_else(missing)
 }
 
 fn no_cpu_dma_latency(error: &io::Error) -> Failure {

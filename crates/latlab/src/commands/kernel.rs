@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::format;
 use crate::format::progress::Bar;
 use crate::lab::kernel::build::BUILDS;
-use crate::lab::kernel::{self, Fetched, Kernel, Source};
+use crate::lab::kernel::{self, Fetched, Kernel, Offer, Source};
 use crate::lab::{profile, snapshot};
 use crate::part::About;
 use latlab_sys::signal::Signals;
@@ -14,7 +14,8 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  latlab kernel list                           list installed and available kernels
+  latlab kernel list                           the cached kernels, and those that profiles use
+  latlab kernel list --available               ask Debian's archive which kernels it has
   latlab kernel fetch                          the newest standard and PREEMPT_RT kernels of Debian
   latlab kernel build lab-full                 with all tracers and sched_ext; takes minutes
   latlab kernel add arch/x86/boot/bzImage --name mine
@@ -38,11 +39,18 @@ enum KernelCommand {
     /// Each line has the kernel's name, its size, its release (as uname -r prints it), its origin,
     /// and the line of a profile that selects it: kernel = { package = "linux-image-6.12-amd64" }.
     /// Guests start from snapshots, which the cache keeps up to a limit and makes anew as needed.
-    List,
+    List {
+        /// List instead the kernels in Debian's archive: the newest of each series, in Debian 12, 13,
+        /// their backports and sid
+        #[arg(long)]
+        available: bool,
+    },
     /// Fetch the newest kernel of a Debian package, unless the cache has it
     ///
-    /// apt downloads the package and checks its signature; nothing is installed. Older kernels stay
-    /// in the cache until they are removed. Kernels that profiles need are fetched automatically.
+    /// apt downloads the package and checks its signature; nothing is installed. A package of a suite
+    /// that this machine does not use comes from its mirror all the same. The name may be that of a
+    /// series: linux-image-7.3-rt-amd64. Older kernels stay in the cache until they are removed.
+    /// Kernels that profiles need are fetched automatically.
     Fetch {
         /// Names of packages [default: Debian's standard and PREEMPT_RT kernels]
         #[arg(value_name = "PACKAGE", add = complete::packages())]
@@ -81,13 +89,17 @@ enum KernelCommand {
 
 impl Kernels {
     pub(super) fn run(&self) -> Result<()> {
-        if let KernelCommand::List = self.command {
+        if let KernelCommand::List { available: false } = self.command {
             return format::show(&list(&kernel::list()?, snapshot::total().unwrap_or_default()));
         }
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let mut bar = Bar::new(&signals);
         match &self.command {
-            KernelCommand::List => Ok(()),
+            KernelCommand::List { .. } => {
+                let offers = kernel::available(&mut bar)?;
+                bar.end();
+                format::show(&available(&offers))
+            }
             KernelCommand::Fetch { packages } => fetch(packages, &mut bar),
             KernelCommand::Build { name } => {
                 kernel::build(name, &mut bar).and_then(|built| report(&built, &mut bar))
@@ -176,6 +188,19 @@ fn list(kernels: &[(Kernel, kernel::Facts, u64)], snapshots: (usize, u64)) -> St
     let builds = builds.filter(|a| is_missing(&Source::Build(a.name.to_owned())));
     list_available(&mut text, "latlab kernel build", &builds.collect::<Vec<_>>());
     text
+}
+
+/// The kernels that can be fetched, one a line: package, version, suite.
+fn available(offers: &[Offer]) -> String {
+    let width = |text: fn(&Offer) -> &str| {
+        offers.iter().map(|offer| text(offer).len()).max().unwrap_or_default()
+    };
+    let (packages, versions) = (width(|offer| &offer.package), width(|offer| &offer.version));
+    let line = |offer: &Offer| {
+        let Offer { package, version, suite } = offer;
+        format!("{package:<packages$}  {version:<versions$}  {suite}\n")
+    };
+    offers.iter().map(line).collect()
 }
 
 fn list_available(text: &mut String, command: &str, kernels: &[&About]) {

@@ -4,6 +4,7 @@ mod array;
 mod cells;
 mod fingerprints;
 mod folder;
+mod one_kernel;
 mod results;
 mod worst;
 
@@ -18,6 +19,7 @@ use crate::format::width::Width;
 use crate::study::{self, StudyFile};
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
+use latlab_core::study::findings::Mismatch;
 use latlab_core::time::Nanos;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +33,7 @@ Examples:
                                                command resumes it after an interruption
   latlab study quick --engine slurm --out /shared/quick/
                                                on a Slurm cluster, each cell a task of an array job
+  latlab study quick --on native               the cells and claims that this kernel can answer
   latlab study mine.toml --cell 3 --out mine/  one cell; when all cells have been measured and their
                                                records are in mine/records: --merge --out mine/";
 
@@ -38,9 +41,10 @@ Examples:
 ///
 /// A study consists of cells: each runs probes and loads on one kernel. The output shows the
 /// measured values next to the published ones, and whether each claim of the paper holds, no longer
-/// holds (today's kernels lack what it was based on), differs, or was not measured. Results of the
-/// laboratory are cached: a study that was stopped resumes where it stopped, and repeating a study
-/// gives identical files. docs/studies.md describes how to write one.
+/// holds (today's kernels lack what it was based on), differs, agrees by construction (the study's
+/// own set-up decides it), or was not measured. Results of the laboratory are cached: a study that
+/// was stopped resumes where it stopped, and repeating a study gives identical files.
+/// docs/studies.md describes how to write one.
 ///
 /// Exit codes: 0 success, whether claims hold or not; 2 a cell could not be measured; 3 none of the
 /// failed cells can be measured on this machine.
@@ -62,6 +66,11 @@ pub(super) struct Study {
     /// measured in pieces, which are stored in DIR/pieces
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
     time: Option<Nanos>,
+    /// Measure on another target: native, ssh:HOST, or vm: (the profile of each cell in wall-clock
+    /// time). Cells are repeated six times and take turns; the cells of kernels that the target does
+    /// not run are left out, and the claims about them are listed as not measured
+    #[arg(long, value_name = "TARGET")]
+    on: Option<String>,
     /// Measure here, or with an array job on a Slurm cluster whose nodes share DIR; slurm skips
     /// cells that have valid records in DIR/records
     #[arg(long, value_name = "ENGINE", default_value = "here", conflicts_with_all = ["check", "list_cells", "cell", "merge"])]
@@ -158,6 +167,15 @@ impl Study {
             let last = file.study.set_length(time);
             last.map_err(|why| failed(&self.name, format!("--for is not possible: {why}")))?;
         }
+        match (&self.on, self.engine) {
+            (Some(_), Engine::Slurm) => {
+                let why =
+                    "--on can't be combined with --engine slurm: nodes have kernels of their own";
+                return Err(Failure::Failed(why.to_owned()));
+            }
+            (Some(target), Engine::Here) => file.move_to(target)?,
+            (None, _) => {}
+        }
         Ok(file)
     }
 
@@ -216,8 +234,10 @@ impl Study {
         let folder = source.folder();
         folder.map_or(Ok(()), Folder::create)?;
         let (records, failures) = separate(file, self.records(file, cells, source)?);
+        let failures = one_kernel::without_others(file, failures);
         if records.iter().all(Option::is_none) {
-            return report_failures(file, &failures);
+            report_failures(file, &failures)?;
+            return Err(one_kernel::none_here(file));
         }
         report_warnings(file, &records);
         if let RecordSource::Here(Some(folder)) = source {
@@ -234,6 +254,7 @@ impl Study {
         }
         let width = Width::of_stdout();
         format::show(&format::study::text(&file.study, &findings, &records, width))?;
+        one_kernel::report_claims(file, &findings);
         let explained = match folder {
             Some(folder) if self.explain => self.explain_worst(folder, worst.as_ref(), &results),
             _ => Ok(()),
@@ -252,7 +273,10 @@ impl Study {
         source: RecordSource<'_>,
     ) -> Result<Vec<CellResult>> {
         match source {
-            RecordSource::Here(folder) => cells::measure(file, cells, folder, &self.targets),
+            RecordSource::Here(folder) if file.stand_ins.is_empty() => {
+                cells::measure(file, cells, folder, &self.targets)
+            }
+            RecordSource::Here(folder) => one_kernel::measure(file, cells, folder, &self.targets),
             RecordSource::Slurm(folder) => array::measure(self, file, cells, folder),
             RecordSource::Stored(folder) => {
                 Ok(cells.iter().map(|cell| folder.load(*cell)).collect())
@@ -303,7 +327,11 @@ fn separate(
         }
     });
     let mut records: Vec<CellRecords> = records.collect();
-    for (nth, why) in file.study.mismatches(&records) {
+    let mismatches = file.study.mismatches(&records).into_iter();
+    // A machine that runs one kernel was booted with several for the cells of a study.
+    let booted =
+        |why: &Mismatch| !file.stand_ins.is_empty() && matches!(why, Mismatch::Kernel { .. });
+    for (nth, why) in mismatches.filter(|(_, why)| !booted(why)) {
         records[nth] = None;
         failures.push((nth, Failure::Failed(format!("{why}: measure it again"))));
     }

@@ -21,7 +21,7 @@ pub(super) fn has_realtime_task() -> bool {
 }
 
 /// All threads of a process; of a thread, only itself.
-pub(super) fn threads(pid: u32) -> Result<Vec<u32>> {
+pub(crate) fn threads(pid: u32) -> Result<Vec<u32>> {
     let root = Root::default();
     let all = root.names(format!("proc/{pid}/task"));
     let all: Vec<u32> = all.iter().filter_map(|name| name.parse().ok()).collect();
@@ -38,13 +38,13 @@ pub(super) fn threads(pid: u32) -> Result<Vec<u32>> {
 }
 
 /// Whether a thread has ended, even if its exit code has not been read yet.
-pub(super) fn has_ended(thread: u32) -> bool {
+pub(crate) fn has_ended(thread: u32) -> bool {
     matches!(stat(thread).first().map(String::as_str), None | Some("Z" | "X"))
 }
 
 /// Start time of a task by the kernel's clock, which tells it from a later task with the same id.
 /// None if there is no such task.
-pub(super) fn start_time(task: u32) -> Option<String> {
+pub(crate) fn start_time(task: u32) -> Option<String> {
     stat(task).into_iter().nth(19)
 }
 

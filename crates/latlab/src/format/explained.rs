@@ -75,6 +75,16 @@ mod tests {
     use super::*;
     use crate::cause::CAUSES;
     use crate::format::picture::tests::sample_explained;
+    use latlab_core::explain::terms::Term;
+
+    #[test]
+    fn each_cause_is_in_a_term_or_outside_the_kernel() {
+        let outside = ["host", "idle-exit", "overrun", "page-fault", "stalled", "unreported"];
+        for cause in CAUSES {
+            let name = cause.about.name;
+            assert_ne!(Term::of(name).is_some(), outside.contains(&name), "{name}");
+        }
+    }
 
     #[test]
     fn verdict_has_an_answer_to_each_cause() {

@@ -23,7 +23,7 @@ pub(super) const FORMAT: Format = Format {
 
 /// Returns the stacks of all records and the unexplained rest. Of several records, the outermost
 /// frame is the record's name.
-fn stacks(sources: &[NamedRecord]) -> String {
+pub(crate) fn stacks(sources: &[NamedRecord]) -> String {
     let mut text = String::new();
     for source in sources {
         let Some(explained) = &source.record.explained else { continue };

@@ -5,8 +5,8 @@ use super::testcase::{TestCase, TestOutcome};
 use maud::Render as _;
 use std::fmt::Write as _;
 
-/// Returns the file.
-pub(crate) fn xml(cases: &[TestCase]) -> String {
+/// Returns the file with the test cases of a command.
+pub(crate) fn xml(command: &str, cases: &[TestCase]) -> String {
     let count = |outcome| cases.iter().filter(|case| case.outcome == outcome).count();
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
@@ -19,11 +19,11 @@ pub(crate) fn xml(cases: &[TestCase]) -> String {
     let (all, _) = counts.split_once(" skipped").unwrap_or((&counts, ""));
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"latlab\" {all}>\n\
-         \x20 <testsuite name=\"latlab compare\" {counts}>\n"
+         \x20 <testsuite name=\"latlab {command}\" {counts}>\n"
     );
     for case in cases {
         let (name, reason) = (escaped(&case.name), escaped(&case.reason));
-        let _ = writeln!(xml, "    <testcase name=\"{name}\" classname=\"latlab.compare\">");
+        let _ = writeln!(xml, "    <testcase name=\"{name}\" classname=\"latlab.{command}\">");
         let _ = match case.outcome {
             TestOutcome::Passed => writeln!(xml, "      <system-out>{reason}</system-out>"),
             TestOutcome::Failed => writeln!(xml, "      <failure message=\"{reason}\"/>"),
@@ -53,7 +53,7 @@ mod tests {
         };
         let outcomes =
             [TestOutcome::Passed, TestOutcome::Failed, TestOutcome::Skipped, TestOutcome::Error];
-        let xml = xml(&outcomes.map(case));
+        let xml = xml("compare", &outcomes.map(case));
         assert!(xml.contains("tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\""), "{xml}");
         assert_eq!(xml.matches("name=\"a &lt; &quot;b&quot; &amp; c\"").count(), 4, "{xml}");
         for element in ["failure", "skipped", "error"] {

@@ -31,7 +31,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// Returns the trace, in which each record is a process.
-fn trace(sources: &[NamedRecord]) -> String {
+pub(crate) fn trace(sources: &[NamedRecord]) -> String {
     let records = (1u32..).zip(sources).flat_map(|(pid, source)| record(pid, source));
     let events: Vec<Value> = records.collect();
     let trace = json!({ "displayTimeUnit": "ns", "traceEvents": events });

@@ -9,16 +9,18 @@ mod text;
 pub(crate) use self::cells::cells;
 pub(crate) use self::csv::csv;
 pub(crate) use self::markdown::markdown;
+#[cfg(test)]
+pub(crate) use self::markdown::page;
 pub(crate) use self::text::text;
 
 use super::grouped;
 use latlab_core::plan::Length;
 use latlab_core::record::Record;
-use latlab_core::study::Study;
 use latlab_core::study::claim::{ClaimVerdict, Judgement};
 use latlab_core::study::findings::Findings;
 use latlab_core::study::pieces;
 use latlab_core::study::quantity::Quantity;
+use latlab_core::study::{PaperClaim, Study};
 use std::fmt::Write as _;
 
 /// Returns the output of `--check` for a study without errors.
@@ -89,13 +91,19 @@ pub(crate) fn grounds(claim: &str, why: &str, judgement: &Judgement) -> Vec<Stri
     match judgement.verdict {
         ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => {
             let mut lines = vec![format!("{ground}; not {claim}")];
-            if !why.is_empty() {
-                lines.push(why.to_owned());
-            }
+            lines.push(if why.is_empty() { "Not known why".to_owned() } else { why.to_owned() });
             lines
         }
-        ClaimVerdict::Holds | ClaimVerdict::NotMeasured(_) => vec![ground],
+        ClaimVerdict::Holds | ClaimVerdict::ByConstruction | ClaimVerdict::NotMeasured(_) => {
+            vec![ground]
+        }
     }
+}
+
+/// Returns the origin of a claim's bound, and each change of it, line by line.
+pub(crate) fn bounds(claim: &PaperClaim) -> Vec<String> {
+    let changes = claim.changes.iter().map(ToString::to_string);
+    std::iter::once(claim.bound.to_string()).chain(changes).collect()
 }
 
 /// Returns the option of `latlab study` for the length of the measurements, if it is not the
@@ -193,7 +201,9 @@ mod tests {
         };
         let none = said(&study(""));
         assert!(none.contains("worst") && !none.contains("claim"), "{none}");
-        let one = said(&study(r#"claim = [{ says = "S", claim = "a.worst < 1ms" }]"#));
+        let one = said(&study(
+            r#"claim = [{ says = "S", claim = "a.worst < 1ms", bound = "paper: 1 ms" }]"#,
+        ));
         assert_eq!(one.to_lowercase().matches("claim").count(), 2, "{one}");
     }
 

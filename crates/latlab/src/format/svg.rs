@@ -99,11 +99,11 @@ fn plot(area: &Canvas<'_>, chart: &Chart) -> Drawn {
         .draw()?;
     marks::draw(area, chart, |point| context.backend_coord(&point))?;
     let (wide, high) = context.plotting_area().dim_in_pixel();
-    let per_unit = |pixels: u32, axis: &Axis| f64::from(pixels) / (axis.max - axis.min);
-    let pixels = (per_unit(wide, &chart.x), per_unit(high, &chart.y));
+    let place = |pixels: u32, axis: &Axis, value| f64::from(pixels) * axis.share(value);
+    let pixel = |(x, y)| (place(wide, &chart.x, x), place(high, &chart.y, y));
     columns::draw(area, chart, |point| context.backend_coord(&point))?;
     for line in &chart.lines {
-        let path = path::corners(&line.points, chart.step, pixels);
+        let path = path::corners(&line.points, chart.step, pixel);
         let style = colour(line.colour).stroke_width(width(line, chart.step));
         if let [only] = path.as_slice() {
             context.draw_series([Circle::new(*only, 3, colour(line.colour).filled())])?;

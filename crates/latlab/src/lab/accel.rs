@@ -25,10 +25,14 @@ pub(crate) fn choose(target: &str, session: &mut Session<'_>) -> Result<Accel> {
     }
 }
 
-/// Tries KVM once for each boot of this machine: a kernel must boot, and its timers must wake a
-/// task.
+/// Tries KVM once for each boot of this machine: a kernel of its architecture must boot, and its
+/// timers must wake a task.
 fn works(target: &str, session: &mut Session<'_>) -> Result<bool> {
     if File::options().read(true).write(true).open("/dev/kvm").is_err() {
+        return Ok(false);
+    }
+    let kernel = prepare::kernel(target, session)?.1;
+    if !kernel.arch.is_host() {
         return Ok(false);
     }
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -38,7 +42,6 @@ fn works(target: &str, session: &mut Session<'_>) -> Result<bool> {
         return Ok(answer == "works");
     }
     session.watch.note("testing KVM");
-    let kernel = prepare::kernel(target, session)?.1;
     let words = ["--", PROGRAM, "run", "cyclic", "--count", "100"].map(str::to_owned).to_vec();
     let job = Job::Exec { words, folder: "/".into(), variables: Variables::new() };
     let limit = session.limit.replace(Nanos::from_secs(20));

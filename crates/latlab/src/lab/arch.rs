@@ -1,14 +1,22 @@
 //! Everything the laboratory knows about a processor architecture.
 //!
-//! A second architecture is a second constant of type [`Arch`]. No other file of the program names
-//! one, except `kernel/image`, which reads its boot protocol.
+//! Each has a file with one constant of type [`Arch`]. No other file of the program names one, except
+//! `kernel/image`, which reads their boot protocols.
+
+mod amd64;
+mod arm64;
 
 use super::guest::GuestTime;
 use super::kernel::Kernel;
+use crate::failure::{Failure, Result};
 use crate::part::About;
 use crate::part::needs::Device;
 use crate::session::Accel;
-use object::elf::{EM_X86_64, Machine};
+use amd64::AMD64;
+use arm64::ARM64;
+use latlab_core::suggest;
+use object::elf::Machine;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The architecture of guests: its QEMU options, and the names of its kernels and programs.
 #[derive(Debug)]
@@ -17,7 +25,7 @@ pub(crate) struct Arch {
     pub(crate) name: &'static str,
     /// As messages name it.
     pub(crate) title: &'static str,
-    /// As Debian's packages name it.
+    /// As Debian's packages and users name it.
     pub(crate) debian: &'static str,
     /// `ARCH=` of the kernel's build system.
     pub(crate) kbuild: &'static str,
@@ -31,84 +39,94 @@ pub(crate) struct Arch {
     pub(crate) library_folders: &'static [&'static str],
     /// Debian's packages with its kernels: name and summary.
     pub(crate) packages: &'static [About],
+    /// The names of its compiler's programs, up to the last word, and Debian's package with it.
+    pub(crate) cross_compiler: [&'static str; 2],
     /// QEMU's program for it.
     pub(crate) qemu: &'static str,
     /// Debian's package with that program.
     pub(crate) qemu_package: &'static str,
     /// QEMU options of the machine, without devices that depend on the host's time or its users.
     pub(crate) board: &'static str,
-    /// The ROM that QEMU adds to a machine that boots a vmlinux, and one that boots a bzImage.
-    pub(crate) option_roms: [&'static str; 2],
+    /// QEMU options in place of those that boot this kernel, where the guest is restored.
+    pub(crate) restored: fn(&Kernel) -> &'static [&'static str],
+    /// The part of a restored guest's memory that QEMU overwrites when it starts.
+    pub(crate) overwritten: Option<Overwritten>,
     /// QEMU options of the processor in instruction time: with one CPU, with several.
     pub(crate) cpu_instructions: [&'static str; 2],
     /// The same in wall-clock time with TCG.
     pub(crate) cpu_tcg: [&'static str; 2],
     /// The same with KVM.
     pub(crate) cpu_kvm: &'static str,
-    /// QEMU options of a graphics card.
-    pub(crate) display: &'static [&'static str],
-    /// QEMU options of interrupt lines for the HPET's timers.
-    pub(crate) hpet: &'static [&'static str],
-    /// QEMU's name of the PCI device that interrupts at a known time.
-    pub(crate) interrupt_device: &'static str,
+    /// QEMU options of a graphics card; none where the console has no pixels.
+    pub(crate) display: Option<&'static [&'static str]>,
+    /// QEMU options of interrupt lines for the HPET's timers; none where there is no HPET.
+    pub(crate) hpet: Option<&'static [&'static str]>,
+    /// The PCI device that interrupts at a known time.
+    pub(crate) interrupt_device: InterruptDevice,
     /// The serial ports of a guest: the console, and the port to latlab on the host.
     pub(crate) serial_ports: [&'static str; 2],
+    /// QEMU options of the latter.
+    pub(crate) port: [&'static str; 2],
     /// The function with which a boot begins to calibrate its timer, and the variable in which it
-    /// stores the result.
-    pub(crate) calibration: [&'static str; 2],
+    /// stores the result; none where the hardware knows its frequency.
+    pub(crate) calibration: Option<[&'static str; 2]>,
+    /// Whether the plugin knows its instructions.
+    pub(crate) has_microscope: bool,
     /// Kernel parameters in instruction time: the frequency of the clock is known exactly, and its
     /// interrupts arrive, so that neither is calibrated.
     pub(crate) exact_clock: &'static str,
 }
 
-/// The architecture of the laboratory's guests.
-pub(crate) static GUEST: &Arch = &X86_64;
+/// The device that interrupts for the test driver, by QEMU's name. QEMU does not store its state
+/// (`hw/misc/edu.c`, QEMU 7.2), so it is new whenever a guest has its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InterruptDevice {
+    /// It is plugged in after the guest has stopped.
+    PluggedIn(&'static str),
+    /// The machine can't plug it in: the guest forgets it before it stops.
+    BuiltIn(&'static str),
+}
 
-/// The small firmware (qboot) avoids the search for devices that the guest does not have.
-///
-/// `cmpxchg16b` leaves flags that it does not change as they were after an operand of earlier
-/// instructions (`helper_cmpxchg16b` of QEMU 7.2, `target/i386/tcg/mem_helper.c`). An interrupt
-/// right after it saves them, "nested task" among them, and a later `iretq` faults. This was seen
-/// where one processor interrupts another: guests with several do not have the instruction.
-static X86_64: Arch = Arch {
-    name: "x86_64",
-    title: "x86-64",
-    debian: "amd64",
-    kbuild: "x86_64",
-    source_folder: "x86",
-    kernel_image: "arch/x86/boot/bzImage",
-    elf_machine: EM_X86_64,
-    library_folders: &[
-        "/lib/x86_64-linux-gnu",
-        "/usr/lib/x86_64-linux-gnu",
-        "/lib64",
-        "/usr/lib64",
-        "/lib",
-        "/usr/lib",
-    ],
-    packages: &[
-        About { name: "linux-image-6.12-amd64", summary: "Debian's standard kernel" },
-        About { name: "linux-image-6.12-rt-amd64", summary: "Debian's PREEMPT_RT kernel" },
-    ],
-    qemu: "qemu-system-x86_64",
-    qemu_package: "qemu-system-x86",
-    board: "-machine pc,usb=off -bios qboot.rom -seed 1 -nodefaults -no-user-config \
-            -display none -monitor none -no-reboot",
-    option_roms: ["pvh.bin", "linuxboot_dma.bin"],
-    cpu_instructions: ["-cpu max,-rdrand,-rdseed", "-cpu max,-rdrand,-rdseed,-cx16"],
-    cpu_tcg: ["-cpu max", "-cpu max,-cx16"],
-    cpu_kvm: "-cpu host",
-    display: &["-vga", "std"],
-    // On this machine the HPET's timers share a legacy line that Linux does not give to drivers:
-    // they get lines 16 to 23 as well, as on newer machines.
-    hpet: &["-global", "hpet.hpet-intcap=0xff0104"],
-    interrupt_device: "edu",
-    serial_ports: ["ttyS0", "ttyS1"],
-    calibration: ["setup_boot_APIC_clock", "lapic_timer_period"],
-    exact_clock: "tsc=reliable tsc_early_khz=1000000 no_timer_check",
-};
+/// The beginning of a guest's memory: its physical address, and its length in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Overwritten {
+    pub(crate) address: u64,
+    pub(crate) bytes: usize,
+}
+
+/// All architectures; guests have the first one unless something else is said.
+static ALL: [&Arch; 2] = [&AMD64, &ARM64];
 
 impl Arch {
+    /// The architecture of guests where nothing else is said.
+    pub(crate) fn usual() -> &'static Arch {
+        ALL[0]
+    }
+
+    /// The architecture of this program.
+    pub(crate) fn own() -> &'static Arch {
+        ALL.into_iter().find(|arch| arch.is_host()).unwrap_or(ALL[0])
+    }
+
+    /// The architecture of this name, as Debian spells it.
+    pub(crate) fn named(name: &str) -> Result<&'static Arch> {
+        ALL.into_iter().find(|arch| arch.debian == name).ok_or_else(|| {
+            let hint = suggest::hint(name, &ALL.map(|arch| arch.debian));
+            Failure::Failed(format!("there is no architecture '{name}': {hint}"))
+        })
+    }
+
+    /// The architecture of the package with this name, which Debian's kernels end with.
+    pub(crate) fn of_package(name: &str) -> &'static Arch {
+        let last = name.trim_end_matches("-unsigned").rsplit('-').next();
+        ALL.into_iter().find(|arch| last == Some(arch.debian)).unwrap_or(Arch::usual())
+    }
+
+    /// The architecture of ELF files for this machine.
+    pub(crate) fn of_machine(machine: Machine) -> Option<&'static Arch> {
+        ALL.into_iter().find(|arch| arch.elf_machine == machine)
+    }
+
     /// QEMU options of the processor of a guest with this number of CPUs.
     pub(crate) fn processor(&self, time: GuestTime, cpus: u32) -> &'static str {
         let several = usize::from(cpus > 1);
@@ -119,22 +137,51 @@ impl Arch {
         }
     }
 
-    /// The ROM that QEMU adds to a machine that boots this kernel.
-    pub(crate) fn option_rom(&self, kernel: &Kernel) -> &'static str {
-        let [vmlinux, image] = self.option_roms;
-        if kernel.is_vmlinux() { vmlinux } else { image }
-    }
-
-    /// QEMU options of a device that a part needs.
-    pub(crate) fn device(&self, device: Device) -> &'static [&'static str] {
-        match device {
-            Device::Display => self.display,
-            Device::Hpet => self.hpet,
-        }
+    /// QEMU options of a device that a part needs. `Unsupported` where this architecture has none.
+    pub(crate) fn device(&self, device: Device) -> Result<&'static [&'static str]> {
+        let (options, name) = match device {
+            Device::Display => (self.display, "a VGA card"),
+            Device::Hpet => (self.hpet, "an HPET"),
+        };
+        options.ok_or_else(|| {
+            let why = format!("a guest for {} has no such device: {name}", self.title);
+            Failure::Unsupported(why)
+        })
     }
 
     /// Whether this program runs on the same architecture, so that it can build for it.
     pub(crate) fn is_host(&self) -> bool {
         std::env::consts::ARCH == self.name
+    }
+}
+
+impl PartialEq for Arch {
+    fn eq(&self, other: &Arch) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Arch {}
+
+/// A reference to an architecture, in files by Debian's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ArchName(pub(crate) &'static Arch);
+
+impl Default for ArchName {
+    fn default() -> ArchName {
+        ArchName(Arch::usual())
+    }
+}
+
+impl Serialize for ArchName {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.serialize_str(self.0.debian)
+    }
+}
+
+impl<'de> Deserialize<'de> for ArchName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<ArchName, D::Error> {
+        let name = String::deserialize(from)?;
+        Arch::named(&name).map(ArchName).map_err(serde::de::Error::custom)
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The digest of everything an answer depends on, except the job.
 pub(super) fn fingerprint(cell: &Cell, boot: &Boot) -> Result<String> {
-    let (version, machine) = (guest::version(&cell.target)?, guest::arguments(cell));
+    let (version, machine) = (guest::version(cell)?, guest::arguments(cell)?);
     let (kernel, timer) = (&cell.kernel.digest, cell.timer);
     let (cmdline, initramfs) = (&boot.cmdline, kernel::digest(&boot.initramfs));
     let text = format!("{version}\n{machine:?}\n{kernel}\n{timer:?}\n{cmdline}\n{initramfs}");

@@ -1,19 +1,21 @@
 //! One guest: its initramfs, its QEMU process, and latlab as its init process.
 
-mod archive;
+pub(crate) mod archive;
 pub(super) mod calibration;
 mod cell;
 mod debugger;
+mod disk;
 mod driver;
 mod init;
 mod kallsyms;
 mod launch;
-mod library;
+pub(crate) mod library;
 mod machine;
-mod module;
+pub(crate) mod module;
 mod orders;
 mod output;
 mod plugin;
+mod program;
 mod qcow2;
 mod qemu;
 mod start;
@@ -28,5 +30,6 @@ pub(super) use machine::{arguments, stops, version};
 pub(crate) use orders::Variables;
 pub(super) use orders::{Job, PROGRAM};
 pub(super) use plugin::Plugin;
+pub(super) use program::find as find_program;
 pub(super) use qemu::{Guest, Launched};
 pub(crate) use time::GuestTime;

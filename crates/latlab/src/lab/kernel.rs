@@ -1,20 +1,23 @@
 //! The laboratory's kernels: their sources, and the cache that holds them ready to boot.
 
 mod added;
-mod apt;
+pub(crate) mod apt;
+mod archive;
+mod available;
 pub(crate) mod build;
 mod driver;
 mod headers;
-mod image;
+pub(crate) mod image;
 mod package;
 mod plugin;
 mod product;
-mod store;
+pub(crate) mod store;
 mod work;
 
+pub(crate) use available::Offer;
 pub(crate) use store::Facts;
 
-use super::arch::GUEST;
+use super::arch::Arch;
 use super::snapshot;
 use crate::failure::{Failure, Result};
 use crate::part::About;
@@ -36,7 +39,7 @@ pub(crate) enum Source {
     Package(String),
     /// One of [`build::BUILDS`].
     Build(String),
-    /// A bzImage or vmlinux in a file.
+    /// A bzImage, vmlinux or Image in a file.
     Image(PathBuf),
     /// A kernel that `latlab kernel add` stored under this name.
     Added(String),
@@ -70,11 +73,14 @@ pub(crate) struct Kernel {
     pub(crate) name: String,
     /// Its release, as `uname -r` prints it.
     pub(crate) release: String,
-    /// The file for QEMU's `-kernel`: the ELF vmlinux where it has a PVH entry, else the bzImage.
+    /// Its architecture.
+    pub(crate) arch: &'static Arch,
+    /// The file for QEMU's `-kernel`: the ELF vmlinux where it has a PVH entry, else the bzImage; for
+    /// arm64 the Image.
     pub(crate) image: PathBuf,
     /// The folder `…/lib/modules/RELEASE`, if it has modules.
     pub(crate) modules: Option<PathBuf>,
-    /// SHA-256 of the file it was read from, the bzImage, in hexadecimal.
+    /// SHA-256 of the file it was read from, in hexadecimal.
     pub(crate) digest: String,
     /// Its folder in the cache.
     pub(crate) folder: PathBuf,
@@ -92,7 +98,7 @@ const VMLINUX: &str = "vmlinux";
 
 /// The packages that are fetched where no other is named, and that the profiles use.
 pub(crate) fn packages() -> &'static [About] {
-    GUEST.packages
+    Arch::usual().packages
 }
 
 /// The kernel of `source`, from the cache. A package that is not cached is fetched, with
@@ -184,6 +190,11 @@ pub(crate) fn list() -> Result<Vec<(Kernel, Facts, u64)>> {
             (kernel, facts, size)
         })
         .collect())
+}
+
+/// The newest kernels that Debian's archive has of each series and kind, oldest first.
+pub(crate) fn available(progress: &mut dyn Progress) -> Result<Vec<Offer>> {
+    available::offers(Arch::usual().debian, progress)
 }
 
 /// The names of all kernels in the cache.

@@ -18,7 +18,7 @@ use latlab_core::time::Nanos;
 /// path of its instructions. Fails if the two runs differ in anything else.
 pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outcome> {
     let target = &plan.plan().target;
-    refuse_several_cpus(target, session)?;
+    refuse_unsupported(target, session)?;
     let library = super::kernel::plugin(session.progress)?;
     let symbols = Symbols::of(plan, session)?;
     let outcome = run(std::slice::from_ref(plan), GuestTime::Instructions, session);
@@ -62,9 +62,15 @@ fn add_paths(target: &str, record: &mut Record, trace: &[Trace], symbols: &Symbo
     Err(Failure::Failed(format!("{target}: {why}")))
 }
 
-/// Refuses guests with several CPUs: the order of samples is unique on one CPU only.
-fn refuse_several_cpus(target: &str, session: &mut Session<'_>) -> Result<()> {
-    let cpus = prepare::kernel(target, session)?.0.cpus;
+/// Refuses guests with several CPUs: the order of samples is unique on one CPU only. Refuses guests
+/// whose instructions the plugin does not know.
+fn refuse_unsupported(target: &str, session: &mut Session<'_>) -> Result<()> {
+    let (profile, kernel) = prepare::kernel(target, session)?;
+    let cpus = profile.cpus;
+    if !kernel.arch.has_microscope {
+        let why = format!("the plugin does not know the instructions of {}", kernel.arch.title);
+        return Err(Failure::Unsupported(format!("{target}: {why}: use --traced")));
+    }
     if cpus == 1 {
         return Ok(());
     }

@@ -33,7 +33,8 @@ pub(super) fn program(
     session: &mut Session<'_>,
 ) -> Result<Cell> {
     let cell = cell(target, time, program.job(), Needs::default(), session)?;
-    Ok(Cell { files: program.files()?, links: program.links(), ..cell })
+    let files = program.files(cell.kernel.arch)?;
+    Ok(Cell { files, links: program.links(), ..cell })
 }
 
 fn equipped(plan: &Prepared, time: GuestTime, job: Job, session: &mut Session<'_>) -> Result<Cell> {
@@ -73,8 +74,17 @@ pub(super) fn kernel(target: &str, session: &mut Session<'_>) -> Result<(Profile
         return Err(Failure::Failed(why));
     }
     let profile = profile::find(name, &kernel::added()?)?;
+    if let Some(arch) = profile.arch {
+        // Before its kernel is fetched.
+        guest::find_program(arch.0)?;
+    }
     session.watch.note("");
     let kernel = kernel::ready(&profile.kernel, &mut Fetching::new(session))?;
+    if let Some(wanted) = profile.arch.map(|arch| arch.0).filter(|arch| *arch != kernel.arch) {
+        let (name, of, other) = (&kernel.name, wanted.title, kernel.arch.title);
+        let why = format!("{target}: the profile is for {of}, and its kernel {name} for {other}");
+        return Err(Failure::Failed(why));
+    }
     Ok((profile, kernel))
 }
 

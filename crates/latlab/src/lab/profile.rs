@@ -1,6 +1,7 @@
 //! Profiles: named combinations of a kernel, its command line and run-time settings.
 
 use crate::failure::{Failure, Result, failed};
+use crate::lab::arch::{Arch, ArchName};
 use crate::lab::kernel::Source;
 use latlab_core::size::Bytes;
 use latlab_core::suggest;
@@ -21,6 +22,12 @@ pub(crate) struct Profile {
     /// The kernels of the papers that it models.
     #[serde(default)]
     pub(crate) paper: String,
+    /// The architecture of the guest; that of the kernel where nothing is said.
+    #[serde(default)]
+    pub(crate) arch: Option<ArchName>,
+    /// How it differs on other architectures, by Debian's name: `[on.arm64]`.
+    #[serde(default)]
+    pub(crate) on: BTreeMap<String, Differences>,
     /// The source of the kernel.
     pub(crate) kernel: Source,
     /// Additional kernel parameters.
@@ -48,6 +55,8 @@ impl Profile {
             name: name.to_owned(),
             summary: "your own kernel without settings".to_owned(),
             paper: String::new(),
+            arch: None,
+            on: BTreeMap::new(),
             kernel,
             cmdline: String::new(),
             modules: Vec::new(),
@@ -56,6 +65,47 @@ impl Profile {
             cpus: cpus(),
         }
     }
+
+    /// The same profile for this architecture. `Unsupported` where a file does not say how it differs.
+    fn on_arch(self, arch: &'static Arch) -> Result<Profile> {
+        let name = format!("{}@{}", self.name, arch.debian);
+        let is_any = matches!(self.kernel, Source::Image(_) | Source::Added(_));
+        let differences = match self.on.get(arch.debian) {
+            Some(differences) => differences.clone(),
+            None if is_any || self.arch.unwrap_or_default().0 == arch => Differences::default(),
+            None => return Err(unavailable(&name, arch)),
+        };
+        Ok(Profile {
+            name,
+            arch: Some(ArchName(arch)),
+            summary: differences.summary.unwrap_or(self.summary),
+            kernel: differences.kernel.unwrap_or(self.kernel),
+            cmdline: differences.cmdline.unwrap_or(self.cmdline),
+            files: differences.files.unwrap_or(self.files),
+            ..self
+        })
+    }
+}
+
+/// How a profile differs on another architecture.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Differences {
+    pub(crate) summary: Option<String>,
+    pub(crate) kernel: Option<Source>,
+    pub(crate) cmdline: Option<String>,
+    pub(crate) files: Option<BTreeMap<String, String>>,
+}
+
+/// The failure where a profile is not made for an architecture.
+fn unavailable(name: &str, arch: &Arch) -> Failure {
+    let all = shipped().into_iter().filter(|profile| profile.on.contains_key(arch.debian));
+    let all: Vec<String> = all.map(|profile| profile.name + "@" + arch.debian).collect();
+    let all = all.join(", ");
+    Failure::Unsupported(format!(
+        "the profile {name} does not exist: for {} there are {all}, or your own kernel",
+        arch.title
+    ))
 }
 
 fn memory() -> Bytes {
@@ -86,8 +136,17 @@ pub(crate) fn shipped() -> Vec<Profile> {
 }
 
 /// The profile named after `lab:` or `vm:` on the command line: a shipped name, the name of an
-/// added kernel, or the path of a kernel or of a profile.
+/// added kernel, or the path of a kernel or of a profile. `@arm64` after it chooses the architecture.
 pub(crate) fn find(name: &str, added: &[String]) -> Result<Profile> {
+    match name.rsplit_once('@') {
+        // A path may contain the character.
+        Some((_, arch)) if name.contains('/') && Arch::named(arch).is_err() => usual(name, added),
+        Some((name, arch)) => usual(name, added)?.on_arch(Arch::named(arch)?),
+        None => usual(name, added),
+    }
+}
+
+fn usual(name: &str, added: &[String]) -> Result<Profile> {
     if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
         return read(name, text);
     }
@@ -113,12 +172,13 @@ fn at(path: &str) -> Result<Profile> {
     Ok(Profile::plain(path, Source::Image(path.into())))
 }
 
-fn read(name: &str, text: &str) -> Result<Profile> {
+pub(crate) fn read(name: &str, text: &str) -> Result<Profile> {
     let profile: Profile = toml::from_str(text).map_err(|e| {
         let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         failed(&format!("the profile {name}, line {line}"), e.message().replace('\n', " "))
     })?;
+    profile.on.keys().try_for_each(|arch| Arch::named(arch).map(drop))?;
     if profile.cpus == 0 || profile.memory.0 < 128 << 20 {
         let why = format!("the profile {name}: a guest needs at least 1 CPU and 128MiB of memory");
         return Err(Failure::Failed(why));
@@ -143,6 +203,23 @@ mod tests {
     fn find_suggests_the_nearest_profile() {
         let error = find("rt-lasy", &[]).unwrap_err().to_string();
         assert!(error.contains("rt-lazy"), "{error}");
+    }
+
+    #[test]
+    fn find_chooses_the_architecture_after_the_name() {
+        let kernel = |name: &str| find(name, &["mine".to_owned()]).map(|profile| profile.kernel);
+        let package = |name: &str| Ok(Source::Package(name.to_owned()));
+        assert_eq!(kernel("rt"), package("linux-image-6.12-rt-amd64"));
+        assert_eq!(kernel("rt@amd64"), package("linux-image-6.12-rt-amd64"));
+        assert_eq!(kernel("rt@arm64"), package("linux-image-6.12-rt-arm64"));
+        assert_eq!(kernel("mine@arm64"), Ok(Source::Added("mine".to_owned())));
+        assert_eq!(kernel("./linux@2/Image"), Ok(Source::Image("./linux@2/Image".into())));
+        assert_eq!(kernel("./linux@2/Image@arm64"), Ok(Source::Image("./linux@2/Image".into())));
+        let error = kernel("rt@arm65").unwrap_err().to_string();
+        assert_eq!(error, "there is no architecture 'arm65': did you mean arm64?");
+        let error = kernel("monolithic@arm64").unwrap_err();
+        assert!(matches!(&error, Failure::Unsupported(_)), "{error}");
+        assert!(error.to_string().contains("rt@arm64, standard@arm64"), "{error}");
     }
 
     #[test]

@@ -64,11 +64,20 @@ impl Probe for Nanosleep {
     }
 }
 
+/// Returns a moment within the next tick. Without high-resolution timers a sleep ends at a tick,
+/// while a program that begins to sleep does so at any moment.
+fn between_ticks(now: Nanos, resolution: Nanos) -> Nanos {
+    // The low digits of the time are as good as random; Knuth's multiplier spreads them.
+    let scattered = now.0.wrapping_mul(2_654_435_761) >> 16;
+    now + Nanos(scattered % resolution.0.max(1))
+}
+
 impl Nanosleep {
     fn sleep_repeatedly(&self, sampler: &mut Sampler<'_>) {
         let asleep = self.interval - self.spin;
         let resolution = clock::resolution();
         clock::sleep_until(sampler.first_due(self.phase) - self.interval);
+        clock::spin_until(between_ticks(clock::now(), resolution));
         while sampler.running() {
             let due = clock::now() + self.interval;
             if asleep > Nanos(0) && !clock::sleep_for(asleep) {
@@ -80,5 +89,23 @@ impl Nanosleep {
             }
             sampler.record_sleep(due, now, resolution);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_sleep_begins_anywhere_within_a_tick() {
+        let tick = Nanos::from_millis(10);
+        let after = |nth: u64| {
+            let now = Nanos(nth * tick.0 + nth);
+            (between_ticks(now, tick) - now).0
+        };
+        let quarters: std::collections::BTreeSet<u64> =
+            (1..100).map(|nth| after(nth) * 4 / tick.0).collect();
+        assert_eq!(quarters.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(between_ticks(Nanos(5), Nanos(1)), Nanos(5));
     }
 }

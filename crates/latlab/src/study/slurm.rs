@@ -166,7 +166,7 @@ fn is_final(state: &str) -> bool {
 
 /// Finds the newest of latlab's arrays for this folder that has not ended, in the output of squeue.
 /// Returns its job number.
-fn newest_active(squeue: &str, folder: &str) -> Option<String> {
+pub(crate) fn newest_active(squeue: &str, folder: &str) -> Option<String> {
     let number = |line: &str| {
         let mut fields = line.trim().splitn(5, '|');
         let (job, state) = (fields.next()?.parse::<u64>().ok()?, fields.next()?);
@@ -183,7 +183,7 @@ pub(crate) fn last_line(text: &str) -> &str {
 }
 
 /// Reads the tasks in the output of squeue.
-fn parse_tasks(squeue: &str) -> Vec<ArrayTask> {
+pub(crate) fn parse_tasks(squeue: &str) -> Vec<ArrayTask> {
     let task = |line: &str| {
         let mut fields = line.trim().split('|').map(str::to_owned);
         let number = fields.next()?.parse().ok()?;

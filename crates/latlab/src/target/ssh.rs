@@ -5,8 +5,8 @@
 //! is removed. While the connection's stdin is open, latlab waits here; the agent ends by itself
 //! when it is closed, for whatever reason.
 
-mod connection;
-mod host;
+pub(crate) mod connection;
+pub(crate) mod host;
 
 use super::Target;
 use crate::engine::{Outcome, Prepared};
@@ -204,7 +204,7 @@ impl Agent<'_, '_> {
 }
 
 /// Checks a folder, which becomes part of a command that the user is advised to run.
-fn check_folder(host: &Host, folder: String) -> Result<String> {
+pub(crate) fn check_folder(host: &Host, folder: String) -> Result<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
     if folder.starts_with('/') && folder.chars().all(plain) {
         return Ok(folder);

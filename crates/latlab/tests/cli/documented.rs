@@ -16,6 +16,8 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("--out fig9/", "--list-cells"),
     ("--out quick/", "--list-cells"),
     ("--out timers/", "--list-cells"),
+    ("--out vm/", "--list-cells"),
+    ("--out here/", "--list-cells"),
     ("--engine slurm --out /shared/table2/", "--list-cells"),
     ("$ latlab study rabbits-inversion", "latlab list rabbits-inversion"),
     ("--stop-above 500us", "--stop-above 1h"),
@@ -116,6 +118,9 @@ fn workspace() -> tempfile::TempDir {
     let mut cc = Command::new("cc");
     cc.args(["-O2", "-o"]).arg(here("window")).arg(tree().join("examples/window.c"));
     assert!(run(&mut cc).status.success(), "{cc:?}");
+    let mut cc = Command::new("cc");
+    cc.args(["-g", "-O2", "-o"]).arg(here("my-loop")).arg(tree().join("examples/loop.c"));
+    assert!(run(&mut cc).status.success(), "{cc:?}");
     fs::copy(here("window"), here("my-program")).expect("the folder can be written");
     symlink(kernel(), here("arch/x86/boot/bzImage")).expect("the folder can be written");
     fs::write(here("adapt.toml"), latlab("generate adapt.toml").stdout)
@@ -177,8 +182,8 @@ impl PageTest {
         let output = run(&mut shell);
         let code = output.code().unwrap_or(-1);
         let answered = match words[1] {
-            // Findings of the doctor and exceeded limits are results.
-            "doctor" | "compare" => [0, 1].contains(&code),
+            // Findings of the doctor, breaches of rules and exceeded limits are results.
+            "doctor" | "compare" | "check" => [0, 1].contains(&code),
             // This machine may lack the knobs.
             "adapt" => [0, 3].contains(&code),
             _ => code == 0,
@@ -242,6 +247,7 @@ pages! {
     first_steps_commands_work: "docs/index.md",
     scan_commands_work: "docs/scan.md",
     explain_commands_work: "docs/explain.md",
+    check_commands_work: "docs/check.md",
     laboratory_commands_work: "docs/laboratory.md",
     adapt_commands_work: "docs/adapt.md",
     daemon_commands_work: "docs/daemon.md",

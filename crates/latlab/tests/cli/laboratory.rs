@@ -18,10 +18,10 @@ fn compiled(folder: &Path, name: &str, text: &str) -> PathBuf {
 }
 
 /// Keeps a CPU of the host busy until it is dropped.
-struct Busy(std::process::Child);
+pub(super) struct Busy(std::process::Child);
 
 impl Busy {
-    fn start() -> Busy {
+    pub(super) fn start() -> Busy {
         Busy(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh starts"))
     }
 }

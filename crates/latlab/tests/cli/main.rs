@@ -8,7 +8,9 @@
 mod acceptance;
 mod adapt;
 mod alone;
+mod arm64;
 mod bad_input;
+mod check;
 mod coming_from;
 mod compare;
 mod completion;

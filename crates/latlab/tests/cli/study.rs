@@ -45,19 +45,23 @@ rt = {{ worst = "about 5, \"or so\"" }}
 [[claim]]
 says = "timers tick"
 claim = "standard.worst > 100 * rt.worst"
+bound = "physics: a tick is 4 ms"
 
 [[claim]]
 says = "there are as many samples as were asked for"
 claim = "99 < rt.samples < 101 and 49 < standard.samples < 51"
+bound = "physics: the plan asks for 50"
 
 [[claim]]
 says = "time stands still"
 claim = "rt.worst <= 0s"
+bound = "paper: none"
 why = "it does not"
 
 [[claim]]
 says = "what was not measured is not claimed"
 claim = "rt.cache >= 0"
+bound = "paper: none"
 
 [[picture]]
 name = "how-late"
@@ -94,6 +98,33 @@ fn files(out: &Path) -> Vec<(String, Vec<u8>)> {
         (name, fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
     };
     paths.iter().map(file).collect()
+}
+
+#[test]
+fn study_on_this_machine_leaves_out_cells_of_other_kernels() {
+    let folder = folder();
+    let profile = |name: &str, cmdline: &str| {
+        let path = folder.path().join(name);
+        let kernel = "kernel = { image = \"/none\" }";
+        let text = format!("summary = \"s\"\n{kernel}\ncmdline = \"{cmdline}\"\n");
+        fs::write(&path, text).expect("the folder can be written");
+        format!("lab:{}", path.display())
+    };
+    let (ticks, any) = (profile("ticks.toml", "highres=off"), profile("any.toml", ""));
+    let text = tiny(9).replace("[\"cyclic\"]", "[\"cyclic:policy=other\"]");
+    let text = text.replace("lab:standard", &ticks).replace("lab:rt", &any);
+    let study = write_study(folder.path(), &text);
+    let output = latlab_succeeds(&format!("study {study} --on native"));
+    for said in ["cell standard can't be asked here", "of 4 claims can't be asked here"] {
+        assert!(output.stderr.contains(said), "no '{said}' in {output:?}");
+    }
+    for said in ["no value for standard.worst", "0 of 6 repetitions agree"] {
+        assert!(output.stdout.contains(said), "no '{said}' in {output:?}");
+    }
+    let study = write_study(folder.path(), &text.replace(&any, &ticks));
+    let output = latlab(&format!("study {study} --on native"));
+    assert_eq!(output.code(), Some(3), "{output:?}");
+    assert!(output.stderr.contains("none of its cells is of the kernel"), "{output:?}");
 }
 
 fn latlab_succeeds(words: &str) -> Output {

@@ -145,6 +145,7 @@ first = { worst = "1 ms" }
 [[claim]]
 says = "time passes"
 claim = "first.worst > 0s"
+bound = "physics: a wake-up takes time"
 
 [[picture]]
 name = "fig1"

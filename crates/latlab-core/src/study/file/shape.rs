@@ -1,5 +1,6 @@
 //! The structure of a study's file, for deserialization from TOML.
 
+use crate::study::bound::BoundChange;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Visitor};
 use std::collections::BTreeMap;
@@ -78,8 +79,13 @@ pub(super) struct FigureText {
 pub(super) struct ClaimText {
     pub(super) says: String,
     #[serde(default)]
+    pub(super) quote: String,
+    #[serde(default)]
     pub(super) source: String,
     pub(super) claim: Text,
+    pub(super) bound: Option<Text>,
+    #[serde(default)]
+    pub(super) changed: Vec<BoundChange>,
     #[serde(default)]
     pub(super) why: String,
     pub(super) gone: Option<Text>,

@@ -84,6 +84,9 @@ fn sections_of_a_scan_are_counted_and_have_a_peak() {
     both[1].scans = vec![Scan { sections: Vec::new(), ..scan.clone() }];
     // The longest latency at one moment was 52.202 us, the minimum at that moment 52.2 us.
     assert_eq!(peak(&both), Some(Quantity::time(Nanos(52_200))));
+    let of_scan = |take| figure(of(), take).of(&both);
+    assert_eq!(of_scan(Statistic::Duration), Some(Quantity::time(scan.duration.median)));
+    assert_eq!(of_scan(Statistic::Irt), scan.longest_irt().map(Quantity::time));
     let number = |n: u8| Some(Quantity::number(f64::from(n)));
     assert_eq!(scan.sections.len(), 1);
     assert_eq!((taken(&both), taken(&both[1..])), (number(1), number(0)));

@@ -24,9 +24,9 @@ pub(super) struct Connection<T> {
 }
 
 /// A reply, and whether the connection ends after it.
-pub(super) struct Reply {
-    pub(super) text: String,
-    pub(super) last: bool,
+pub(crate) struct Reply {
+    pub(crate) text: String,
+    pub(crate) last: bool,
 }
 
 impl<T> Connection<T> {

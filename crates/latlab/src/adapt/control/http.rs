@@ -3,11 +3,11 @@
 use super::connection::Reply;
 
 /// Bytes of the longest request that is accepted.
-pub(super) const LONGEST: usize = 4096;
+pub(crate) const LONGEST: usize = 4096;
 
 /// The reply to the bytes received so far; none if the request is incomplete. `page` is called for
 /// a request of the page only.
-pub(super) fn reply(received: &[u8], page: impl FnOnce() -> String) -> Option<Reply> {
+pub(crate) fn reply(received: &[u8], page: impl FnOnce() -> String) -> Option<Reply> {
     let end = received.windows(4).any(|four| four == b"\r\n\r\n");
     if !end && received.len() <= LONGEST {
         return None;

@@ -94,6 +94,8 @@ fn measure_missing(
 ) -> Result<()> {
     let mut missing: Vec<&mut Piece<'_>> =
         pieces.iter_mut().filter(|piece| piece.record.is_none()).collect();
+    // Repetitions of the cells take turns, so that a machine in another state changes all alike.
+    missing.sort_by_key(|piece| piece.id.repetition);
     let Some(first) = missing.first() else { return Ok(()) };
     let target = target::find(&first.plan.target)?;
     let plans: Vec<Prepared> =

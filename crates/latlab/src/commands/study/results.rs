@@ -1,5 +1,8 @@
 //! The results of a study in its folder: table, pictures and report.
 
+#[cfg(test)]
+mod tests;
+
 use super::CellRecords;
 use super::folder::record_name;
 use crate::failure::{Result, failed};

@@ -50,9 +50,10 @@ fn record_figures(
     };
     let late = explained.late > 0;
     let causes = format!(
-        "{}. Sum of all late wake-ups by cause; the parts of a bar are its culprits. Point for \
+        "{}: {}. Sum of all late wake-ups by cause; the parts of a bar are its culprits. Point for \
          names.",
-        lateness(explained, micro)
+        lateness(explained, micro),
+        explained.terms().sum(micro)
     );
     html! {
         @if late {

@@ -17,6 +17,15 @@ pub(crate) struct Axis {
     pub(crate) named: Vec<(f64, String)>,
 }
 
+impl Axis {
+    /// Returns the place of a value on the axis, from 0 at its beginning to 1 at its end.
+    pub(crate) fn share(&self, value: f64) -> f64 {
+        let on_paper = |value: f64| if self.log { value.ln() } else { value };
+        let (min, max) = (on_paper(self.min), on_paper(self.max));
+        (on_paper(value) - min) / (max - min)
+    }
+}
+
 /// Unit of the numbers of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,6 +1,6 @@
 //! Results of a study as a page of Markdown.
 
-use super::{ResultColumns, duration_option, grounds, kernels, lengths};
+use super::{ResultColumns, bounds, duration_option, grounds, kernels, lengths};
 use latlab_core::record::Record;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
@@ -13,19 +13,25 @@ pub(crate) fn markdown(
     findings: &Findings<'_>,
     all: &[Option<Vec<Record>>],
 ) -> String {
+    let mut measured = format!("{}\n", kernels(all));
+    if let Some(lengths) = lengths(all) {
+        let _ = writeln!(measured, "{lengths}");
+    }
+    if !study.source.is_empty() {
+        let _ = writeln!(measured, "Published: {}.", study.source);
+    }
+    let duration = duration_option(study);
+    let _ = writeln!(measured, "Reproduce with `latlab study {name}{duration} --out DIR`.");
+    page(study, findings, &measured)
+}
+
+/// Returns the page. `measured` says what was measured, and how.
+pub(crate) fn page(study: &Study, findings: &Findings<'_>, measured: &str) -> String {
     let mut text = format!("# {}\n\n{}; {}.\n", study.title, study.paper, study.redoes);
     if !study.about.is_empty() {
         let _ = write!(text, "\n{}\n", study.about);
     }
-    let _ = writeln!(text, "\n{}", kernels(all));
-    if let Some(lengths) = lengths(all) {
-        let _ = writeln!(text, "{lengths}");
-    }
-    if !study.source.is_empty() {
-        let _ = writeln!(text, "Published: {}.", study.source);
-    }
-    let duration = duration_option(study);
-    let _ = writeln!(text, "Reproduce with `latlab study {name}{duration} --out DIR`.");
+    let _ = write!(text, "\n{measured}");
     let columns = ResultColumns::of(study, findings);
     text += "\n";
     text += &head(&columns.header());
@@ -35,16 +41,22 @@ pub(crate) fn markdown(
     text + &claims(findings)
 }
 
+/// Returns the table of claims; nothing if the study has none.
 fn claims(findings: &Findings<'_>) -> String {
     if findings.claims.is_empty() {
         return String::new();
     }
-    let header = ["claim of the paper", "source", "verdict", "measured"].map(str::to_owned);
+    let header =
+        ["claim of the paper", "source", "bound", "verdict", "measured"].map(str::to_owned);
     let mut text = format!("\n{}", head(&header));
     for (claim, judgement) in &findings.claims {
         let ground = grounds(&claim.text, &claim.why, judgement).join(". ");
         let verdict = format!("**{}**", judgement.word());
-        text += &line(&[claim.says.clone(), claim.source.clone(), verdict, ground]);
+        let says = match claim.quote.as_str() {
+            "" => claim.says.clone(),
+            quote => format!("{} (“{quote}”)", claim.says),
+        };
+        text += &line(&[says, claim.source.clone(), bounds(claim).join("; "), verdict, ground]);
     }
     text
 }

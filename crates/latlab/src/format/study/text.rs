@@ -46,6 +46,9 @@ fn claims(findings: &Findings<'_>) -> String {
             source => format!(" ({source})"),
         };
         let _ = writeln!(text, "  {:<16}{}{source}", judgement.word(), claim.says);
+        for change in &claim.changes {
+            let _ = writeln!(text, "  {:<16}bound {change}", "");
+        }
         for line in grounds(&claim.text, &claim.why, judgement) {
             let _ = writeln!(text, "  {:<16}{line}", "");
         }

@@ -6,6 +6,7 @@ use crate::format::table::fitted;
 use crate::format::width::Width;
 use crate::format::{grouped, printable};
 use latlab_core::explain::names;
+use latlab_core::explain::terms::{Term, Terms};
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Charge, Record, Sample};
 use latlab_core::time::Nanos;
@@ -37,6 +38,7 @@ pub(super) fn summary(record: &Record, verbose: bool, width: Width) -> String {
     let mut text = format!("\n{}\n", lateness(explained, |time| time.to_string()));
     if explained.late > 0 {
         text += &causes(record, explained, verbose, width);
+        let _ = writeln!(text, "all late wake-ups: {}", explained.terms());
     }
     for note in notes(record, |time| time.to_string()) {
         let _ = writeln!(text, "{note}");
@@ -93,6 +95,9 @@ fn time_line(record: &Record, sample: &Sample, verbose: bool, width: Width) -> S
         sample.at,
         sample.latency,
     );
+    let charges = sample.causes.iter().map(|charge| (Term::of(&charge.cause), charge.ns));
+    let terms = Terms::of(charges, sample.unexplained.unwrap_or_default());
+    let _ = writeln!(text, "{:>20}  = {terms}", sample.latency.to_string());
     let is_long = |charge: &&Charge| verbose || charge.ns.0 >= sample.latency.0 / SHORT;
     let (long, short): (Vec<_>, Vec<_>) = sample.causes.iter().partition(is_long);
     let alike = |a: &&Charge, b: &&Charge| !verbose && is_alike(a, b);

@@ -4,16 +4,16 @@ use super::archive::Archive;
 use super::driver::MODULE as DRIVER_MODULE;
 use super::orders::{self, JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
 use super::plugin::Plugin;
-use super::{GuestTime, Variables, library, module};
+use super::{GuestTime, Variables, disk, library, module, program};
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use crate::lab::kernel::{Kernel, Source};
 use crate::lab::profile::Profile;
 use crate::message::ApicTimer;
 use crate::part::needs::Needs;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// One job on one kernel.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(crate) struct Cell {
 /// A program of the user, to be started in a guest.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// Arguments of `latlab exec` in the guest.
+    /// Arguments of latlab in the guest.
     pub(crate) words: Vec<String>,
     /// The program itself.
     pub(crate) path: PathBuf,
@@ -72,14 +72,14 @@ impl Program {
         Variables::from(of_all).into_iter().chain(self.variables.clone()).collect()
     }
 
-    /// The program, its libraries, and the files that it reads.
-    pub(crate) fn files(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
+    /// The program, its libraries for this architecture, and the files that it reads.
+    pub(crate) fn files(&self, arch: &'static Arch) -> Result<Vec<(PathBuf, PathBuf)>> {
         let (real, variables) = (self.real(), self.variables());
         let mut files = vec![(real.clone(), real)];
-        files.extend(library::closure(&self.path, &variables)?);
+        files.extend(library::closure(&self.path, &variables, arch)?);
         for path in &self.with {
             for (there, here) in library::tree(path)? {
-                files.extend(library::closure_if_any(&here, &variables)?);
+                files.extend(library::closure_if_any(&here, &variables, arch)?);
                 files.push((there, here));
             }
         }
@@ -170,9 +170,15 @@ impl Cell {
         DISK.iter().copied().chain(own).collect()
     }
 
+    /// The size of the disk.
+    fn disk_size(&self) -> Bytes {
+        let sizes = self.disk_parameters().into_iter().filter_map(|word| word.strip_prefix("gb="));
+        Bytes(sizes.last().and_then(|size| size.parse::<u64>().ok()).unwrap_or(1) << 30)
+    }
+
     /// Makes the initramfs, the command line and the archive of the job.
     pub(crate) fn boot(&self) -> Result<Boot> {
-        let disk = disk(&self.needs)?;
+        let disk = folder_on_disk(&self.needs)?;
         let mut archive = Archive::new();
         let modules = self.add_modules(&mut archive, disk.is_some())?;
         self.add_files(&mut archive, disk.is_some())?;
@@ -197,14 +203,14 @@ impl Cell {
     }
 
     fn cmdline(&self, has_disk: bool) -> String {
-        let [console, _] = GUEST.serial_ports;
+        let [console, _] = self.kernel.arch.serial_ports;
         let mut cmdline = format!("console={console} {CMDLINE}");
         if has_disk {
             cmdline.extend(DISK.iter().map(|parameter| format!(" null_blk.{parameter}")));
         }
         cmdline = format!("{cmdline} {}", self.profile.cmdline);
         if self.time == GuestTime::Instructions {
-            cmdline = format!("{cmdline} {}", GUEST.exact_clock);
+            cmdline = format!("{cmdline} {}", self.kernel.arch.exact_clock);
         }
         cmdline
     }
@@ -226,13 +232,11 @@ impl Cell {
         Ok(names)
     }
 
-    /// Adds everything else: tools, the kernel's configuration, this program.
+    /// Adds everything else: the disk, the kernel's configuration, this program.
     fn add_files(&self, archive: &mut Archive, has_disk: bool) -> Result<()> {
         let mut files = Vec::new();
         if has_disk {
-            let mke2fs = mke2fs()?;
-            files.extend(library::closure(&mke2fs, &Variables::new())?);
-            files.push(("/sbin/mke2fs".into(), mke2fs));
+            archive.file(disk::PAGES, 0o644, &disk::pages(self.disk_size())?);
         }
         if let Some(driver) = &self.driver {
             files.push((format!("{MODULES}/{DRIVER_MODULE}.ko").into(), driver.clone()));
@@ -242,9 +246,7 @@ impl Cell {
             files.push((format!("/boot/config-{}", self.kernel.release).into(), config));
         }
         add_all(archive, &files)?;
-        let program =
-            std::fs::read("/proc/self/exe").map_err(|e| failed("latlab's own program", e))?;
-        archive.file(PROGRAM, 0o755, &program);
+        archive.file(PROGRAM, 0o755, &program::of(self.kernel.arch)?);
         Ok(())
     }
 
@@ -279,20 +281,12 @@ fn add_all(archive: &mut Archive, files: &[(PathBuf, PathBuf)]) -> Result<()> {
 }
 
 /// The folder that lies on the guest's disk.
-fn disk(needs: &Needs) -> Result<Option<PathBuf>> {
+fn folder_on_disk(needs: &Needs) -> Result<Option<PathBuf>> {
     if needs.folders.len() > 1 {
         let why = "a guest has one disk: give all loads and calls the same dir=";
         return Err(Failure::Failed(why.to_owned()));
     }
     Ok(needs.folders.first().cloned())
-}
-
-fn mke2fs() -> Result<PathBuf> {
-    let places = ["/sbin/mke2fs", "/usr/sbin/mke2fs"].map(Path::new);
-    places.into_iter().find(|path| path.exists()).map(Path::to_owned).ok_or_else(|| {
-        let why = "a guest's disk needs mke2fs, which is not installed: apt-get install e2fsprogs";
-        Failure::Unsupported(why.to_owned())
-    })
 }
 
 #[cfg(test)]
@@ -307,6 +301,7 @@ mod tests {
         let kernel = Kernel {
             name: "bare".to_owned(),
             release: "6.1-bare".to_owned(),
+            arch: Arch::usual(),
             image: "/nowhere".into(),
             modules: Some(folder.path().to_owned()),
             digest: String::new(),

@@ -56,6 +56,13 @@ impl Debugger {
         Ok(())
     }
 
+    /// Writes bytes at a physical address of the stopped guest.
+    pub(super) fn write_physical(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        self.ask("Qqemu.PhyMemMode:1")?;
+        self.write(address, bytes)?;
+        self.ask("Qqemu.PhyMemMode:0").map(drop)
+    }
+
     /// Chooses the virtual CPU whose virtual addresses count, by the name that [`Self::run_to`]
     /// returned.
     pub(super) fn choose_cpu(&mut self, cpu: &str) -> io::Result<()> {

@@ -2,10 +2,10 @@
 
 use super::driver::MODULE as DRIVER;
 use super::orders::{JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
-use super::{archive, calibration, kallsyms};
+use super::{archive, calibration, disk, kallsyms};
 use crate::engine::{self, Prepared};
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::{Arch, InterruptDevice};
 use crate::message::{Message, Messenger, Stream};
 use latlab_core::machine::TimeDomain;
 use latlab_core::plan::Plan;
@@ -17,6 +17,7 @@ use latlab_sys::{clock, init, terminal};
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{self, Read, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -77,7 +78,7 @@ fn mount_all() -> Result<()> {
 
 /// The serial port to latlab on the host; the other one is the console.
 fn port() -> Result<File> {
-    let [_, port] = GUEST.serial_ports;
+    let [_, port] = Arch::own().serial_ports;
     let path = format!("/dev/{port}");
     let open = || {
         let port = File::options().write(true).open(&path)?;
@@ -101,6 +102,9 @@ fn prepare() -> Result<Orders> {
         let mut file = File::options().write(true).open(path).map_err(|e| failed(path, e))?;
         file.write_all(value.as_bytes()).map_err(|e| failed(&format!("{value} to {path}"), e))?;
     }
+    if orders.driver && matches!(Arch::own().interrupt_device, InterruptDevice::BuiltIn(_)) {
+        forget_device().map_err(|e| failed("the device of the test driver", e))?;
+    }
     settle();
     Ok(orders)
 }
@@ -116,7 +120,30 @@ fn job() -> Result<Job> {
     read(JOB)
 }
 
-/// Loads the test driver. In instruction time its device was plugged in while the guest was stopped.
+/// Makes the kernel forget the device that interrupts for the test driver, and leaves it as it is
+/// after power-on: a guest that goes on later finds the same device as one that is restored.
+fn forget_device() -> io::Result<()> {
+    /// Fields of the configuration space that the kernel has written: the command, and the address of
+    /// the registers (PCI Local Bus Specification, 6.1).
+    const WRITTEN: [(u64, usize); 2] = [(0x04, 2), (0x10, 4)];
+    for device in std::fs::read_dir("/sys/bus/pci/devices")? {
+        let device = device?.path();
+        let is = |file: &str, id: &str| {
+            std::fs::read_to_string(device.join(file)).is_ok_and(|text| text.trim() == id)
+        };
+        if is("vendor", "0x1234") && is("device", "0x11e8") {
+            let config = File::options().write(true).open(device.join("config"))?;
+            for (at, length) in WRITTEN {
+                config.write_all_at(&[0; 4][..length], at)?;
+            }
+            File::options().write(true).open(device.join("remove"))?.write_all(b"1")?;
+        }
+    }
+    Ok(())
+}
+
+/// Loads the test driver. In instruction time its device is found now: it was plugged in while the
+/// guest was stopped, or forgotten before.
 fn load_driver(orders: &Orders) -> Result<()> {
     const RESCAN: &str = "/sys/bus/pci/rescan";
     if !orders.driver {
@@ -139,7 +166,7 @@ fn carry_out(job: &Job, orders: &Orders, port: &mut File) -> Result<Message> {
         Job::Run(plan) => run(plan, orders, port),
         Job::Exec { words, folder, variables } => {
             let mut command = process::command(PROGRAM);
-            command.arg("exec").args(words).current_dir(folder);
+            command.args(words).current_dir(folder);
             command.envs(variables);
             std::fs::create_dir_all(folder)
                 .map_err(|e| failed(&folder.display().to_string(), e))?;
@@ -184,12 +211,9 @@ fn make_disk(folder: &Path) -> Result<()> {
                 .to_owned(),
         ));
     }
-    let mut mke2fs = process::command("/sbin/mke2fs");
-    mke2fs.args(["-q", "-F", "-t", "ext4", DISK]).stdin(Stdio::null());
-    let made = mke2fs.output().map_err(|e| failed("mke2fs", e))?;
-    if !made.status.success() {
-        return Err(failed("mke2fs", String::from_utf8_lossy(&made.stderr).trim()));
-    }
+    let file = File::options().write(true).open(DISK).map_err(|e| failed(DISK, e))?;
+    disk::write(&file).map_err(|e| failed("the guest's disk", e))?;
+    drop(file);
     init::mount("ext4", DISK, folder).map_err(|e| failed("the guest's disk", e))
 }
 
@@ -205,7 +229,7 @@ fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
     Ok(Message::Record { record: Box::new(record), verdict })
 }
 
-/// Starts the program through `latlab exec`, so that its options mean the same as on the host.
+/// Starts the program through latlab, so that its options mean the same as on the host.
 fn exec(command: &mut Command, port: &mut File) -> Result<Message> {
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -3,11 +3,13 @@
 
 use super::debugger::Debugger;
 use super::output;
+use crate::lab::arch::Overwritten;
 use crate::lab::snapshot::{Draft, Snapshot, Stopped};
 use crate::message::ApicTimer;
 use latlab_sys::mailbox::{CHUNK, DATA, STOPS};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -29,6 +31,8 @@ pub(super) struct Launch {
     /// The known timer calibration, which a boot then skips.
     pub(super) timer: Option<ApicTimer>,
     pub(super) memory: File,
+    /// The part of it that QEMU overwrote when it started.
+    pub(super) overwritten: Option<Overwritten>,
     /// The disk image on which QEMU stores the state of devices.
     pub(super) devices: File,
     pub(super) console: File,
@@ -90,7 +94,9 @@ impl Launch {
                 });
                 draft = Some(new);
             }
-            Start::Restore(snapshot) => restore(&mut debugger, &snapshot.stopped)?,
+            Start::Restore(snapshot) => {
+                restore(&mut debugger, &snapshot.stopped, &self.memory, self.overwritten)?;
+            }
         }
         if let Some(device) = self.device {
             debugger.command(&format!("device_add {device}"))?;
@@ -131,13 +137,23 @@ fn save(debugger: &mut Debugger) -> io::Result<()> {
     debugger.command(&format!("savevm {NAME}"))
 }
 
-/// Restores a stopped guest.
-fn restore(debugger: &mut Debugger, stopped: &Stopped) -> io::Result<()> {
+/// Restores a stopped guest, whose memory is that of its snapshot but for a part that QEMU overwrote.
+fn restore(
+    debugger: &mut Debugger,
+    stopped: &Stopped,
+    memory: &File,
+    overwritten: Option<Overwritten>,
+) -> io::Result<()> {
     /// Far more than it takes on a busy host.
     const PATIENCE: Duration = Duration::from_mins(1);
     debugger.set_patience(Some(PATIENCE))?;
     debugger.command("migrate_set_capability x-ignore-shared on")?;
     debugger.command(&format!("loadvm {NAME}"))?;
+    if let Some(Overwritten { address, bytes }) = overwritten {
+        let mut beginning = vec![0; bytes];
+        memory.read_exact_at(&mut beginning, 0)?;
+        debugger.write_physical(address, &beginning)?;
+    }
     debugger.choose_cpu(&stopped.cpu)?;
     debugger.set_patience(None)
 }

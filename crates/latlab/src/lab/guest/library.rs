@@ -1,13 +1,13 @@
 //! The files that a program needs in an otherwise empty root: its interpreter and libraries.
 
-mod elf;
+pub(crate) mod elf;
 mod search;
 #[cfg(test)]
 mod tests;
 
 use super::Variables;
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use elf::Elf;
 use search::{Loaded, Search};
 use std::collections::BTreeSet;
@@ -18,13 +18,17 @@ use walkdir::WalkDir;
 
 /// The program's interpreter and libraries, as (path in the guest, path on the host). They are
 /// searched as in `ld.so(8)`, without running anything, with `LD_LIBRARY_PATH` and `PATH` of these
-/// environment variables, which the program must have in the guest. In the guest the program must have its real path,
-/// since `$ORIGIN` is the folder of that.
+/// environment variables, which the program must have in the guest. In the guest the program must
+/// have its real path, since `$ORIGIN` is the folder of that. All are for the guest's architecture.
 ///
 /// Files that a program opens at run time are unknown and not included: glibc's modules for host
 /// names and users (NSS), its locales, and anything opened with `dlopen`.
-pub(crate) fn closure(program: &Path, variables: &Variables) -> Result<Vec<(PathBuf, PathBuf)>> {
-    closure_with(&Search::of(variables), program)
+pub(crate) fn closure(
+    program: &Path,
+    variables: &Variables,
+    arch: &'static Arch,
+) -> Result<Vec<(PathBuf, PathBuf)>> {
+    closure_with(&Search::of(variables, arch), program)
 }
 
 /// The same for a file that a program opens at run time, which may be a library. Any other file
@@ -32,12 +36,13 @@ pub(crate) fn closure(program: &Path, variables: &Variables) -> Result<Vec<(Path
 pub(crate) fn closure_if_any(
     file: &Path,
     variables: &Variables,
+    arch: &'static Arch,
 ) -> Result<Vec<(PathBuf, PathBuf)>> {
     let name = file.display().to_string();
     let bytes = std::fs::read(file).map_err(|e| failed(&name, e))?;
-    let search = Search::of(variables);
+    let search = Search::of(variables, arch);
     let mut packing = Packing { search: &search, files: Vec::new(), seen: BTreeSet::new() };
-    if let Ok(Some(elf)) = Elf::read(&bytes) {
+    if let Ok(Some(elf)) = Elf::read(&bytes, arch) {
         let real = file.canonicalize().map_err(|e| failed(&name, e))?;
         packing.libraries(Loaded::program(real, elf))?;
     }
@@ -122,15 +127,24 @@ impl Packing<'_> {
         if let Some(line) = bytes.strip_prefix(b"#!") {
             return self.script(&name, line);
         }
-        match Elf::read(&bytes).map_err(|e| failed(&name, e))? {
+        match Elf::read(&bytes, self.search.arch).map_err(|e| failed(&name, e))? {
             Some(elf) => self.libraries(Loaded::program(real, elf)),
-            None => Err(failed(
-                &name,
-                format!(
-                    "this is neither a program for {} nor a script that begins with #!",
-                    GUEST.title
-                ),
-            )),
+            None => Err(failed(&name, self.no_program(&bytes))),
+        }
+    }
+
+    /// The reason why a file can't be started in the guest.
+    fn no_program(&self, bytes: &[u8]) -> String {
+        let guest = self.search.arch.title;
+        match elf::arch(bytes) {
+            Some(arch) => format!(
+                "this is a program for {}, and the guest is for {guest}: choose a profile with @{}, \
+                 such as lab:rt@{1}",
+                arch.title, arch.debian
+            ),
+            None => {
+                format!("this is neither a program for {guest} nor a script that begins with #!")
+            }
         }
     }
 
@@ -191,7 +205,7 @@ impl Packing<'_> {
                     return Err(Failure::Unsupported(format!(
                         "{who} needs {name}, and no library folder has it for {}: \
                          install its package, or name its folder with --env LD_LIBRARY_PATH=DIR",
-                        GUEST.title
+                        self.search.arch.title
                     )));
                 };
                 self.add(&found.path)?;
@@ -217,7 +231,7 @@ impl Packing<'_> {
         })?;
         self.add(loader)?;
         let name = loader.display().to_string();
-        let elf = Elf::read(&bytes).map_err(|e| failed(&name, e))?;
+        let elf = Elf::read(&bytes, self.search.arch).map_err(|e| failed(&name, e))?;
         Ok(elf.and_then(|elf| elf.soname).into_iter().collect())
     }
 

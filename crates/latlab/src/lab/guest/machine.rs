@@ -3,7 +3,7 @@
 use super::GuestTime;
 use super::cell::Cell;
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::{Arch, InterruptDevice};
 use crate::session::Accel;
 use latlab_sys::process;
 use std::io;
@@ -14,7 +14,10 @@ use std::io;
 /// does so before the instructions up to there are counted (`icount_start_warp_timer`,
 /// `softmmu/icount.c`). The two wait for each other only while QEMU records the guest for a replay;
 /// the recording itself is not wanted. QEMU can record guests with one processor only.
-pub(crate) fn arguments(cell: &Cell) -> Vec<String> {
+///
+/// `Unsupported` where the architecture has no device that a part needs.
+pub(crate) fn arguments(cell: &Cell) -> Result<Vec<String>> {
+    let arch = cell.kernel.arch;
     let (cpus, memory) = (cell.profile.cpus, cell.profile.memory.0 >> 20);
     let accel = match cell.time {
         GuestTime::Instructions => "-accel tcg -rtc base=2020-01-01,clock=vm",
@@ -29,10 +32,15 @@ pub(crate) fn arguments(cell: &Cell) -> Vec<String> {
     let size = format!("-smp {cpus} -m {memory}M");
     // In instruction time the memory is a file, so that a stopped guest can be kept.
     let backed = if stops(cell) { "-machine memory-backend=memory" } else { "" };
-    let words = [accel, GUEST.processor(cell.time, cpus), clock, GUEST.board, &size, backed];
-    let words = words.into_iter().flat_map(str::split_whitespace);
-    let devices = cell.needs.devices.iter().flat_map(|device| GUEST.device(*device));
-    words.chain(devices.copied()).map(str::to_owned).collect()
+    let words = [accel, arch.processor(cell.time, cpus), clock, arch.board, &size, backed];
+    let mut words: Vec<&str> = words.into_iter().flat_map(str::split_whitespace).collect();
+    for device in &cell.needs.devices {
+        words.extend(arch.device(*device)?);
+    }
+    if let (InterruptDevice::BuiltIn(device), true) = (arch.interrupt_device, interrupts(cell)) {
+        words.extend(["-device", device]);
+    }
+    Ok(words.into_iter().map(str::to_owned).collect())
 }
 
 /// Whether a guest stops before its job, and can be kept.
@@ -40,32 +48,37 @@ pub(crate) fn stops(cell: &Cell) -> bool {
     cell.time == GuestTime::Instructions
 }
 
-/// QEMU's name of the device that interrupts for the test driver: its delay is exact in instruction
-/// time only. QEMU does not store its state (`hw/misc/edu.c`, QEMU 7.2), so it is plugged in after
-/// the guest has stopped.
-pub(super) fn interrupt_device(cell: &Cell) -> Option<&'static str> {
-    (cell.driver.is_some() && stops(cell)).then_some(GUEST.interrupt_device)
+/// Whether a guest has the device that interrupts for the test driver: its delay is exact in
+/// instruction time only.
+fn interrupts(cell: &Cell) -> bool {
+    cell.driver.is_some() && stops(cell)
+}
+
+/// QEMU's name of a device to plug in after the guest has stopped.
+pub(super) fn plugged_in(cell: &Cell) -> Option<&'static str> {
+    match cell.kernel.arch.interrupt_device {
+        InterruptDevice::PluggedIn(device) => interrupts(cell).then_some(device),
+        InterruptDevice::BuiltIn(_) => None,
+    }
 }
 
 /// QEMU's own name and version. Fails with the package to install where QEMU is missing.
-pub(crate) fn version(target: &str) -> Result<String> {
-    let asked = process::command(GUEST.qemu).arg("--version").output();
-    let said = asked.map_err(|error| missing(target, &error))?;
+pub(crate) fn version(cell: &Cell) -> Result<String> {
+    let (target, arch) = (&cell.target, cell.kernel.arch);
+    let asked = process::command(arch.qemu).arg("--version").output();
+    let said = asked.map_err(|error| missing(target, arch, &error))?;
     if !said.status.success() {
-        return Err(Failure::Failed(format!(
-            "{target}: {} --version: {}",
-            GUEST.qemu, said.status
-        )));
+        return Err(Failure::Failed(format!("{target}: {} --version: {}", arch.qemu, said.status)));
     }
     Ok(String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_owned())
 }
 
-pub(super) fn missing(target: &str, error: &io::Error) -> Failure {
+pub(super) fn missing(target: &str, arch: &Arch, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::NotFound {
-        let (qemu, package) = (GUEST.qemu, GUEST.qemu_package);
+        let (qemu, package) = (arch.qemu, arch.qemu_package);
         return Failure::Unsupported(format!(
             "{target}: {qemu} is not installed: apt-get install {package}"
         ));
     }
-    failed(&format!("{target}: {} can't be started", GUEST.qemu), error)
+    failed(&format!("{target}: {} can't be started", arch.qemu), error)
 }

@@ -164,7 +164,7 @@ fn preference(name: &str, path: &Path) -> (bool, bool) {
 }
 
 /// A module's section `.modinfo`.
-struct Info {
+pub(crate) struct Info {
     /// Modules to load before it.
     depends: Vec<String>,
     /// Modules to load before it if they exist.
@@ -174,7 +174,8 @@ struct Info {
 }
 
 impl Info {
-    fn read(path: &Path, bytes: &[u8]) -> Result<Info> {
+    /// Reads it from the contents of a file, whose path is for messages.
+    pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Info> {
         let section = modinfo(bytes).map_err(|e| {
             failed(&path.display().to_string(), format!("this is not a kernel module: {e}"))
         })?;
@@ -231,7 +232,8 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     contents.map_err(|e| failed(&path.display().to_string(), e))
 }
 
-fn unpacked(packed: Vec<u8>, extension: Option<&OsStr>) -> io::Result<Vec<u8>> {
+/// The uncompressed contents of a file with this extension.
+pub(crate) fn unpacked(packed: Vec<u8>, extension: Option<&OsStr>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match extension.and_then(OsStr::to_str) {
         Some("xz") => XzReader::new(packed.as_slice(), true).read_to_end(&mut bytes)?,

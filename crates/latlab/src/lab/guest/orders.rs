@@ -50,7 +50,7 @@ pub(super) fn text(orders: &impl Serialize) -> Vec<u8> {
 pub(crate) enum Job {
     /// Carry out a plan.
     Run(Box<Plan>),
-    /// Start a program: the words after `latlab exec`, the working directory, and the environment.
+    /// Start a program: the words after `latlab`, the working directory, and the environment.
     Exec { words: Vec<String>, folder: PathBuf, variables: Variables },
     /// Report the kernel's timer calibration.
     Calibrate,

@@ -2,7 +2,7 @@
 
 use super::cell::{Boot, Cell};
 use super::launch::{Launching, Start};
-use super::machine::missing;
+use super::machine::{arguments, missing};
 use super::output::{Outputs, text, text_from};
 use super::start;
 use crate::failure::{Failure, Result, failed};
@@ -43,15 +43,23 @@ pub(crate) enum Launched {
 impl Guest {
     /// Starts a guest.
     pub(crate) fn start(cell: &Cell, boot: Boot, start: Start, patience: Nanos) -> Result<Guest> {
-        Guest::try_start(cell, boot, start, patience).map_err(|e| missing(&cell.target, &e))
+        let arguments = arguments(cell)?;
+        Guest::try_start(cell, &arguments, boot, start, patience)
+            .map_err(|e| missing(&cell.target, cell.kernel.arch, &e))
     }
 
-    fn try_start(cell: &Cell, boot: Boot, start: Start, patience: Nanos) -> io::Result<Guest> {
+    fn try_start(
+        cell: &Cell,
+        arguments: &[String],
+        boot: Boot,
+        start: Start,
+        patience: Nanos,
+    ) -> io::Result<Guest> {
         let mut outputs = Outputs::new()?;
         if let Start::Restore(snapshot) = &start {
             outputs.console.write_all(snapshot.stopped.console.as_bytes())?;
         }
-        let (running, launch) = start::start(cell, boot, start, &outputs)?;
+        let (running, launch) = start::start(cell, arguments, boot, start, &outputs)?;
         Ok(Guest {
             target: cell.target.clone(),
             running,

@@ -2,10 +2,9 @@
 
 use super::cell::{Boot, Cell};
 use super::launch::{Launch, Launching, Start};
-use super::machine::{arguments, interrupt_device, stops};
+use super::machine::{plugged_in, stops};
 use super::output::Outputs;
 use super::{launch, qcow2};
-use crate::lab::arch::GUEST;
 use latlab_core::size::Bytes;
 use latlab_sys::file;
 use latlab_sys::process::{self, Running};
@@ -24,12 +23,14 @@ struct Qemu {
 /// Starts QEMU. A guest that stops before its job is launched by a thread of its own.
 pub(super) fn start(
     cell: &Cell,
+    arguments: &[String],
     boot: Boot,
     start: Start,
     outputs: &Outputs,
 ) -> io::Result<(Running, Option<Launching>)> {
-    let mut qemu = Qemu { command: process::command(GUEST.qemu), inherited: Vec::new() };
-    qemu.command.args(arguments(cell));
+    let command = process::command(cell.kernel.arch.qemu);
+    let mut qemu = Qemu { command, inherited: Vec::new() };
+    qemu.command.args(arguments);
     qemu.command.stdin(Stdio::null()).stdout(outputs.stderr.try_clone()?);
     qemu.command.stderr(outputs.stderr.try_clone()?);
     qemu.outputs(cell, outputs)?;
@@ -39,7 +40,7 @@ pub(super) fn start(
         return Ok((Running::start(&mut qemu.command)?, None));
     }
     match &start {
-        Start::Restore(_) => qemu.option_rom(cell),
+        Start::Restore(_) => drop(qemu.command.args((cell.kernel.arch.restored)(&cell.kernel))),
         _ => qemu.kernel(cell, &boot.initramfs, &boot.cmdline)?,
     }
     let memory = qemu.memory(cell.profile.memory, &start)?;
@@ -49,8 +50,9 @@ pub(super) fn start(
     // Now QEMU alone holds the other end of the debugger's socket.
     drop(qemus);
     let console = outputs.console.try_clone()?;
-    let (timer, device, job) = (cell.timer, interrupt_device(cell), boot.job);
-    let launch = Launch { start, timer, memory, devices, console, device, job };
+    let (timer, device, job) = (cell.timer, plugged_in(cell), boot.job);
+    let overwritten = cell.kernel.arch.overwritten;
+    let launch = Launch { start, timer, memory, overwritten, devices, console, device, job };
     Ok((running, Some(launch::launch(ours, launch)?)))
 }
 
@@ -64,10 +66,12 @@ impl Qemu {
 
     /// The serial ports and the plugin write into files.
     fn outputs(&mut self, cell: &Cell, outputs: &Outputs) -> io::Result<()> {
-        for (name, file) in [("console", &outputs.console), ("port", &outputs.port)] {
+        let console = (&outputs.console, "console", ["-serial", "chardev:console"]);
+        let port = (&outputs.port, "port", cell.kernel.arch.port);
+        for (file, name, device) in [console, port] {
             let path = self.path_of(file.try_clone()?);
             self.command.args(["-chardev", &format!("file,id={name},append=on,path={path}")]);
-            self.command.args(["-serial", &format!("chardev:{name}")]);
+            self.command.args(device);
         }
         if let Some(plugin) = &cell.plugin {
             let path = self.path_of(outputs.trace.try_clone()?);
@@ -83,12 +87,6 @@ impl Qemu {
         self.command.arg("-kernel").arg(&cell.kernel.image).args(["-append", cmdline]);
         self.command.args(["-initrd", &path]);
         Ok(())
-    }
-
-    /// The ROM that QEMU adds where it boots a kernel: a restored guest has it too.
-    fn option_rom(&mut self, cell: &Cell) {
-        let rom = GUEST.option_rom(&cell.kernel);
-        self.command.args(["-option-rom", rom]);
     }
 
     /// The guest's memory. A restored guest maps that of its snapshot privately; otherwise latlab

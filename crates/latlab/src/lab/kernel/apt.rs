@@ -2,9 +2,10 @@
 //! itself, and needs no privilege for this.
 
 use super::Progress;
+use super::archive::Archive;
 use super::work::{ask, interrupted, run, tool};
 use crate::failure::{Failure, Result};
-use latlab_sys::process;
+use crate::lab::arch::Arch;
 use std::path::{Path, PathBuf};
 
 /// A package that apt can download.
@@ -20,76 +21,77 @@ pub(crate) struct Package {
     pub(crate) unpacked: u64,
 }
 
-/// The newest version of the package; none if apt does not know it.
-pub(crate) fn show(name: &str) -> Result<Option<Package>> {
-    let mut command = tool("apt-cache");
+/// The newest version of the package; none if the archive does not have it.
+pub(crate) fn show(archive: &Archive, name: &str) -> Result<Option<Package>> {
+    let mut command = archive.tool("apt-cache");
     // What follows is a name, even if it looks like an option.
     command.args(["show", "--no-all-versions", "--", name]);
     Ok(on_debian(ask(&mut command))?.as_deref().and_then(parse))
 }
 
-/// All package names with this prefix that apt knows.
-pub(crate) fn names(prefix: &str) -> Result<Vec<String>> {
-    let said = on_debian(ask(tool("apt-cache").args(["pkgnames", "--", prefix])))?;
+/// All package names with this prefix that the archive's packages mention.
+pub(crate) fn names(archive: &Archive, prefix: &str) -> Result<Vec<String>> {
+    let said = on_debian(ask(archive.tool("apt-cache").args(["pkgnames", "--", prefix])))?;
     Ok(said.unwrap_or_default().lines().map(str::to_owned).collect())
 }
 
-/// The result of `look`. If apt has no package lists and latlab runs as root, they are fetched first.
-pub(crate) fn find(
-    name: &str,
-    log: &Path,
-    progress: &mut dyn Progress,
-    look: impl Fn(&str) -> Result<Option<Package>>,
-) -> Result<Package> {
-    if let Some(package) = look(name)? {
-        return Ok(package);
-    }
-    let unknown = format!("apt does not know the package '{name}'");
-    if has_lists()? {
-        let advice = "if it is a new one, run apt-get update as root first";
-        return Err(Failure::Failed(format!("{unknown}: {advice}; or {ELSEWHERE}")));
-    }
-    if !process::is_root() {
-        let advice = "run apt-get update as root first";
-        return Err(Failure::Unsupported(format!("{unknown}: {advice}, or {ELSEWHERE}")));
-    }
-    update(log, progress)?;
-    look(name)?.ok_or_else(|| Failure::Failed(format!("{unknown}: {ELSEWHERE}")))
+/// The suites that have these packages: lines `PACKAGE | VERSION | ADDRESS SUITE/main …`.
+pub(crate) fn suites(archive: &Archive, names: &[String]) -> Result<String> {
+    let said = on_debian(ask(archive.tool("apt-cache").args(["madison", "--"]).args(names)))?;
+    Ok(said.unwrap_or_default())
 }
 
-/// Whether apt has package lists: every one has this package.
-fn has_lists() -> Result<bool> {
-    Ok(show("base-files")?.is_some())
+/// The result of `look` for an architecture of Debian, with the archive that has it: this machine's
+/// own, else latlab's.
+pub(crate) fn find<T>(
+    name: &str,
+    architecture: &str,
+    progress: &mut dyn Progress,
+    look: impl Fn(&Archive, &str) -> Result<Option<T>>,
+) -> Result<(Archive, T)> {
+    if architecture == Arch::own().debian
+        && let Some(found) = look(&Archive::Machine, name)?
+    {
+        return Ok((Archive::Machine, found));
+    }
+    let archive = on_debian(Archive::own(architecture, progress))?;
+    let found = look(&archive, name)?.ok_or_else(|| {
+        Failure::Failed(format!(
+            "Debian has no package '{name}' for {architecture}: latlab kernel list --available \
+             shows its kernels, or {ELSEWHERE}"
+        ))
+    })?;
+    Ok((archive, found))
 }
 
 const ELSEWHERE: &str = "add a kernel of your own with latlab kernel add FILE";
 
-/// Updates the package lists.
-fn update(log: &Path, progress: &mut dyn Progress) -> Result<()> {
-    progress.note("updating package lists (apt-get update)");
-    run(tool("apt-get").args(["update", "-q"]), log, progress, &mut |_| ())
-}
-
-/// Downloads the package into `folder` and returns its path.
+/// Downloads packages into `folder` and returns their paths.
 pub(crate) fn download(
-    package: &Package,
+    archive: &Archive,
+    packages: &[Package],
     folder: &Path,
     progress: &mut dyn Progress,
-) -> Result<PathBuf> {
-    let mut command = tool("apt-get");
-    command.args(["download", "-q", "--"]);
-    command.arg(format!("{}={}", package.name, package.version)).current_dir(folder);
+) -> Result<Vec<PathBuf>> {
+    let mut command = archive.tool("apt-get");
+    command.args(["download", "-q", "--"]).current_dir(folder);
+    command.args(packages.iter().map(|package| format!("{}={}", package.name, package.version)));
+    let total = packages.iter().map(|package| package.size).sum();
     let fetched =
         || debs(folder).iter().filter_map(|deb| deb.metadata().ok()).map(|m| m.len()).sum();
-    let look = &mut |progress: &mut dyn Progress| progress.at(fetched(), package.size);
+    let look = &mut |progress: &mut dyn Progress| progress.at(fetched(), total);
     let ended = run(&command, &folder.join("apt.log"), progress, look);
     on_debian(ended).map_err(|failure| match &failure {
         Failure::Failed(why) if failure != interrupted() => {
-            Failure::Failed(format!("{why}; run apt-get update and try again, or {ELSEWHERE}"))
+            Failure::Failed(format!("{why}; {}, or {ELSEWHERE}", archive.doubt()))
         }
         _ => failure,
     })?;
-    debs(folder).pop().ok_or_else(|| Failure::Failed("apt-get download left no package".to_owned()))
+    let debs = debs(folder);
+    if debs.len() == packages.len() {
+        return Ok(debs);
+    }
+    Err(Failure::Failed("apt-get download left no package".to_owned()))
 }
 
 /// Unpacks a package into a folder of its own.
@@ -117,7 +119,7 @@ fn on_debian<T>(answer: Result<T>) -> Result<T> {
 }
 
 /// Reads the first record of `apt-cache show`.
-fn parse(text: &str) -> Option<Package> {
+pub(crate) fn parse(text: &str) -> Option<Package> {
     let record = text.split("\n\n").next()?;
     let field =
         |name: &str| record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));

@@ -2,11 +2,12 @@
 
 mod recipe;
 
+use super::archive::Archive;
 use super::store::{Draft, Origin, Store};
 use super::work::{explain, log_file, make, run, tool};
 use super::{Fetched, Kernel, Progress, Source, apt, headers, image};
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use crate::part::About;
 use latlab_core::suggest;
 use recipe::Recipe;
@@ -81,7 +82,7 @@ pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     let build = find(name)?;
     let recipe = Recipe::of(build)?;
     let draft = store.begin(&format!("build-{name}"), &format!("building {name}"), progress)?;
-    let package = apt::find(SOURCE, &draft.folder.join("update.log"), progress, apt::show)?;
+    let (archive, package) = apt::find(SOURCE, Arch::usual().debian, progress, apt::show)?;
     if let Some((kernel, facts)) = store.newest(&source(name))?
         && facts.origin.what == recipe.digest
         && facts.origin.version == package.version
@@ -91,7 +92,7 @@ pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     }
     recipe.check_tools()?;
     draft.need_space(package.size + package.unpacked + recipe.room())?;
-    let tree = source_tree(&draft, &package, progress)?;
+    let tree = source_tree(&draft, &archive, package.clone(), progress)?;
     let log = log_file(&format!("kernel-{name}"))?;
     let make = Make { tree: &tree, log: &log };
     progress.note(&format!("building {name} from {SOURCE} {}", package.version));
@@ -119,13 +120,15 @@ fn source(name: &str) -> Source {
 /// Fetches and unpacks the source.
 fn source_tree(
     draft: &Draft,
-    package: &apt::Package,
+    archive: &Archive,
+    package: apt::Package,
     progress: &mut dyn Progress,
 ) -> Result<PathBuf> {
     progress.note(&format!("fetching {} ({} MB)", package.name, package.size / 1_000_000));
-    let deb = apt::download(package, &draft.folder, progress)?;
     let (outer, tree) = (draft.folder.join("package"), draft.folder.join("linux"));
-    apt::unpack(&deb, &outer, progress)?;
+    for deb in apt::download(archive, &[package], &draft.folder, progress)? {
+        apt::unpack(&deb, &outer, progress)?;
+    }
     std::fs::create_dir(&tree).map_err(|e| failed(&tree.display().to_string(), e))?;
     let archive = outer.join(format!("usr/src/{SOURCE}.tar.xz"));
     let mut tar = tool("tar");
@@ -147,7 +150,8 @@ impl Make<'_> {
         let asked = self.tree.join("latlab.config");
         latlab_sys::file::write_atomically(&asked, recipe.config.as_bytes())
             .map_err(|e| failed(&asked.display().to_string(), e))?;
-        let configure = make(self.tree, &["KCONFIG_ALLCONFIG=latlab.config", "allnoconfig"]);
+        let configure =
+            make(self.tree, Arch::usual(), &["KCONFIG_ALLCONFIG=latlab.config", "allnoconfig"]);
         run(&configure, self.log, progress, &mut |_| ())?;
         let path = self.tree.join(".config");
         let result = std::fs::read_to_string(&path);
@@ -163,13 +167,18 @@ impl Make<'_> {
             progress.at((objects_so_far as u64).min(objects), objects);
         };
         // There are no modules, but this target makes Module.symvers, which other modules need.
-        run(&make(self.tree, &[&jobs, "bzImage", "modules"]), self.log, progress, look)
+        run(
+            &make(self.tree, Arch::usual(), &[&jobs, "bzImage", "modules"]),
+            self.log,
+            progress,
+            look,
+        )
     }
 }
 
 /// Adds the kernel of a built tree to the cache.
 fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
-    let file = tree.join(GUEST.kernel_image);
+    let file = tree.join(Arch::usual().kernel_image);
     let shown = file.display().to_string();
     let bytes = std::fs::read(&file).map_err(|e| failed(&shown, e))?;
     let image = image::read(&bytes).map_err(|e| failed(&shown, e))?;

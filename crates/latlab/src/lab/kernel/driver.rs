@@ -10,6 +10,7 @@ use std::path::PathBuf;
 /// The sources of the driver, from `kmod/`.
 const SOURCES: &[(&str, &str)] = &[
     ("Makefile", include_str!("../../../../../kmod/Makefile")),
+    ("cycles.h", include_str!("../../../../../kmod/cycles.h")),
     ("device.c", include_str!("../../../../../kmod/device.c")),
     ("driver.h", include_str!("../../../../../kmod/driver.h")),
     ("edu.c", include_str!("../../../../../kmod/edu.c")),
@@ -19,9 +20,6 @@ const SOURCES: &[(&str, &str)] = &[
     ("loop.c", include_str!("../../../../../kmod/loop.c")),
     ("schedule.c", include_str!("../../../../../kmod/schedule.c")),
 ];
-
-/// Required programs and their packages.
-const TOOLS: &[(&str, &str)] = &[("gcc", "gcc"), ("make", "make")];
 
 /// The driver for `kernel`, kept in the kernel's folder.
 pub(crate) fn ready(
@@ -37,15 +35,20 @@ pub(crate) fn ready(
         kept: (&kernel.folder, "latlab"),
     };
     product.ready(store, progress, |folder, draft, progress| {
-        check_tools("the test driver", TOOLS)?;
+        let arch = kernel.arch;
+        let [prefix, package] = if arch.is_host() { ["", "gcc"] } else { arch.cross_compiler };
+        let compiler = format!("{prefix}gcc");
+        check_tools("the test driver", &[(&compiler, package), ("make", "make")])?;
         let kernels = store.kernels()?;
         let facts = kernels.iter().find(|(other, _)| other.name == kernel.name);
         let (_, facts) = facts.ok_or_else(|| unknown(store, &kernel.name))?;
         let tree = headers::of(kernel, facts, draft, progress)?;
         let module = format!("M={}", folder.display());
         // Debug information is most of the module, and contains the name of the build folder.
-        let words = ["CC=gcc", "CONFIG_DEBUG_INFO=", "CONFIG_DEBUG_INFO_BTF_MODULES=", &module];
-        Ok(make(&tree, &[&words[..], &["modules"]].concat()))
+        let (compiler, prefix) = (format!("CC={compiler}"), format!("CROSS_COMPILE={prefix}"));
+        let no_debug_info = ["CONFIG_DEBUG_INFO=", "CONFIG_DEBUG_INFO_BTF_MODULES="];
+        let words = [&[compiler.as_str(), &prefix, &module], &no_debug_info[..], &["modules"]];
+        Ok(make(&tree, arch, &words.concat()))
     })
 }
 

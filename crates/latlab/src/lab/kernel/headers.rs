@@ -1,10 +1,11 @@
 //! Kernel headers and build programs, against which modules are built.
 
+use super::archive::Archive;
 use super::store::{Draft, Facts};
 use super::work::{run, tool};
 use super::{Kernel, Progress, Source, apt};
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use latlab_sys::file;
 use std::path::{Path, PathBuf};
 
@@ -52,7 +53,7 @@ pub(crate) fn collect(
     script.arg("scripts/package/install-extmod-build").arg(to).current_dir(tree);
     script
         .env("srctree", ".")
-        .env("SRCARCH", GUEST.source_folder)
+        .env("SRCARCH", Arch::usual().source_folder)
         .env("CC", "gcc")
         .env("HOSTCC", "gcc");
     run(&script, log, progress, &mut |_| ())
@@ -83,17 +84,14 @@ fn below(package: &str) -> PathBuf {
 
 /// Fetches the headers into the kernel's folder.
 fn fetch(kernel: &Kernel, facts: &Facts, draft: &Draft, progress: &mut dyn Progress) -> Result<()> {
-    let packages = packages(kernel, facts, draft, progress)?;
+    let (archive, packages) = packages(kernel, facts, progress)?;
     let fetched = packages.iter().map(|package| package.size).sum::<u64>();
     let unpacked = packages.iter().map(|package| package.unpacked).sum::<u64>();
     draft.need_space(fetched + unpacked)?;
     let name = package_name(&facts.origin.what);
     progress.note(&format!("fetching {name} ({} MB)", fetched / 1_000_000));
     let tree = draft.folder.join("tree");
-    for package in &packages {
-        let folder = draft.folder.join(&package.name);
-        std::fs::create_dir(&folder).map_err(|e| failed(&folder.display().to_string(), e))?;
-        let deb = apt::download(package, &folder, progress)?;
+    for deb in apt::download(&archive, &packages, &draft.folder, progress)? {
         apt::unpack(&deb, &tree, progress)?;
     }
     settle(&tree.join(below(&name)))?;
@@ -106,11 +104,10 @@ fn fetch(kernel: &Kernel, facts: &Facts, draft: &Draft, progress: &mut dyn Progr
 fn packages(
     kernel: &Kernel,
     facts: &Facts,
-    draft: &Draft,
     progress: &mut dyn Progress,
-) -> Result<Vec<apt::Package>> {
+) -> Result<(Archive, Vec<apt::Package>)> {
     let name = package_name(&facts.origin.what);
-    let first = apt::find(&name, &draft.folder.join("update.log"), progress, apt::show)?;
+    let (archive, first) = apt::find(&name, kernel.arch.debian, progress, apt::show)?;
     if first.version != facts.origin.version {
         let source = facts.origin.serves.last().map(Source::name).unwrap_or_default();
         return Err(Failure::Unsupported(format!(
@@ -124,17 +121,19 @@ fn packages(
     let others: Vec<String> = first.depends.iter().filter(needed).cloned().collect();
     let other = |other: &String| {
         let unknown = || Failure::Failed(format!("{name} needs {other}, which apt does not know"));
-        apt::show(other)?.ok_or_else(unknown)
+        apt::show(&archive, other)?.ok_or_else(unknown)
     };
-    std::iter::once(Ok(first)).chain(others.iter().map(other)).collect()
+    let packages =
+        std::iter::once(Ok(first)).chain(others.iter().map(other)).collect::<Result<_>>()?;
+    Ok((archive, packages))
 }
 
-/// Makes the only absolute path of the packages, below `/usr/src`, relative.
+/// Makes the only absolute paths of the packages, below `/usr/src`, relative.
 fn settle(folder: &Path) -> Result<()> {
     let path = folder.join("Makefile");
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(&path).map_err(|e| failed(&shown, e))?;
-    let text = text.replace("include /usr/src/", "include ../");
+    let text = text.replace("/usr/src/", "../");
     file::write_atomically(&path, text.as_bytes()).map_err(|e| failed(&shown, e))
 }
 
@@ -153,10 +152,14 @@ mod tests {
     fn settle_makes_the_absolute_path_relative() {
         let folder = tempfile::tempdir().unwrap();
         let makefile = folder.path().join("Makefile");
-        let text = b"include /usr/src/linux-headers-6.1.0-56-common/Makefile\n";
+        // Since Linux 7 there is a second one.
+        let text = b"KBUILD_OUTPUT=/usr/src/linux-headers-7.3.4-amd64\n\
+                     include /usr/src/linux-headers-7.3.4-common/Makefile\n";
         file::write_atomically(&makefile, text).unwrap();
         settle(folder.path()).unwrap();
         let settled = std::fs::read_to_string(&makefile).unwrap();
-        assert_eq!(settled, "include ../linux-headers-6.1.0-56-common/Makefile\n");
+        let relative = "KBUILD_OUTPUT=../linux-headers-7.3.4-amd64\n\
+                        include ../linux-headers-7.3.4-common/Makefile\n";
+        assert_eq!(settled, relative);
     }
 }

@@ -1,17 +1,21 @@
-//! Kernel images: reads a bzImage or vmlinux for x86-64, and finds the fastest way to boot it.
+//! Kernel images: reads a bzImage or vmlinux for x86-64 or an Image for arm64, and finds the fastest
+//! way to boot it.
 //!
 //! Formats: `Documentation/arch/x86/boot.rst`; the x86/HVM direct boot ABI (PVH), which avoids the
-//! decompression in the guest.
+//! decompression in the guest; `Documentation/arch/arm64/booting.rst`; for an Image that EFI unpacks,
+//! `drivers/firmware/efi/libstub/zboot-header.S`.
 
+use crate::lab::arch::Arch;
 use object::LittleEndian;
-use object::elf::{EM_X86_64, FileHeader64, NoteType};
+use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, Machine, NoteType};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// An x86-64 kernel.
+/// A kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Image {
+    pub(crate) arch: &'static Arch,
     /// Its release, as `uname -r` prints it.
     pub(crate) release: String,
     pub(crate) boot: Boot,
@@ -22,7 +26,7 @@ impl Image {
     pub(crate) fn unpacked(&self) -> usize {
         match &self.boot {
             Boot::AsIs => 0,
-            Boot::Vmlinux(vmlinux) => vmlinux.len(),
+            Boot::Unpacked(unpacked) => unpacked.len(),
         }
     }
 }
@@ -32,24 +36,24 @@ impl Image {
 pub(crate) enum Boot {
     /// The file as it is.
     AsIs,
-    /// The decompressed vmlinux, which has a PVH entry.
-    Vmlinux(Vec<u8>),
+    /// The decompressed kernel: a vmlinux with a PVH entry, or an Image.
+    Unpacked(Vec<u8>),
 }
 
 /// Reason why the laboratory can't boot a file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoKernel {
-    #[error("this is not a Linux kernel: it is neither a bzImage nor a vmlinux")]
+    #[error("this is not a Linux kernel: it is neither a bzImage nor a vmlinux nor an Image")]
     Unknown,
     #[error("this is not a kernel: it has only {0} bytes")]
     Short(usize),
     #[error("this is compressed with gzip: unpack it first (gzip -d)")]
     Gzip,
-    #[error("this is a kernel for arm64, and the laboratory emulates x86-64")]
-    Arm64,
+    #[error("this is a vmlinux for arm64, which QEMU does not boot: use arch/arm64/boot/Image")]
+    Arm64Vmlinux,
     #[error("this is a 32-bit kernel, and latlab is a 64-bit program")]
     ThirtyTwoBit,
-    #[error("this is an ELF file for machine number {0}, not for x86-64")]
+    #[error("this is an ELF file for machine number {0}, not for x86-64 or arm64")]
     OtherMachine(u16),
     #[error("this is a program or a library, not a kernel")]
     Program,
@@ -63,7 +67,7 @@ pub(crate) enum NoKernel {
 
 type Result<T> = std::result::Result<T, NoKernel>;
 
-/// Reads a bzImage or a vmlinux.
+/// Reads a bzImage, a vmlinux or an Image.
 pub(crate) fn read(bytes: &[u8]) -> Result<Image> {
     if bytes.starts_with(ELF) {
         return vmlinux(bytes);
@@ -72,7 +76,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Image> {
         return Err(NoKernel::Gzip);
     }
     if bytes.get(0x38..0x3c) == Some(b"ARM\x64".as_slice()) {
-        return Err(NoKernel::Arm64);
+        return arm64(bytes, Boot::AsIs);
+    }
+    if bytes.get(4..8) == Some(b"zimg".as_slice()) {
+        return zboot(bytes);
     }
     match bytes.get(0x202..0x206) {
         Some(b"HdrS") => bzimage(bytes),
@@ -95,15 +102,43 @@ const LOADED_HIGH: u8 = 1;
 
 fn vmlinux(bytes: &[u8]) -> Result<Image> {
     let machine = parse(bytes)?.e_machine.get(LittleEndian);
-    if machine != EM_X86_64 {
+    if ![EM_X86_64, EM_AARCH64].contains(&machine) {
         return Err(NoKernel::OtherMachine(machine.0));
     }
     let release = banner(bytes).ok_or(NoKernel::Program)?;
+    if machine == EM_AARCH64 {
+        return Err(NoKernel::Arm64Vmlinux);
+    }
     if has_pvh_entry(bytes)? {
-        Ok(Image { release, boot: Boot::AsIs })
+        Ok(Image { arch: arch(machine), release, boot: Boot::AsIs })
     } else {
         Err(NoKernel::NoEntry)
     }
+}
+
+fn arch(machine: Machine) -> &'static Arch {
+    Arch::of_machine(machine).expect("the laboratory has it")
+}
+
+/// An uncompressed Image of arm64, whose release is in its banner only.
+fn arm64(image: &[u8], boot: Boot) -> Result<Image> {
+    let release = banner(image).ok_or(NoKernel::Damaged("it does not say which release it is"))?;
+    Ok(Image { arch: arch(EM_AARCH64), release, boot })
+}
+
+/// An Image that EFI would unpack, which QEMU 7.2 can't.
+fn zboot(bytes: &[u8]) -> Result<Image> {
+    let damaged = NoKernel::Damaged("its compressed part can't be unpacked");
+    let header = bytes.get(..0x40).ok_or(NoKernel::Short(bytes.len()))?;
+    let number = |at| usize::try_from(u32_at(header, at)).unwrap_or(usize::MAX);
+    let (start, length) = (number(8), number(12));
+    let payload = bytes.get(start..start.saturating_add(length));
+    let unpacked = unpack(payload.ok_or(NoKernel::Damaged("its end is missing"))?)?;
+    let unpacked = unpacked.ok_or(damaged)?;
+    if unpacked.get(0x38..0x3c) != Some(b"ARM\x64".as_slice()) {
+        return Err(NoKernel::Unknown);
+    }
+    arm64(&unpacked.clone(), Boot::Unpacked(unpacked))
 }
 
 fn parse(bytes: &[u8]) -> Result<&FileHeader64<LittleEndian>> {
@@ -161,10 +196,10 @@ fn bzimage(bytes: &[u8]) -> Result<Image> {
     let release = release.ok_or(NoKernel::Damaged("it does not say which release it is"))?;
     let payload = bytes.get(payload(header)).ok_or(NoKernel::Damaged("its end is missing"))?;
     let boot = match unpack(payload)? {
-        Some(vmlinux) if has_pvh_entry(&vmlinux)? => Boot::Vmlinux(vmlinux),
+        Some(vmlinux) if has_pvh_entry(&vmlinux)? => Boot::Unpacked(vmlinux),
         _ => Boot::AsIs,
     };
-    Ok(Image { release, boot })
+    Ok(Image { arch: arch(EM_X86_64), release, boot })
 }
 
 /// Range of the compressed kernel in the file, from the setup header.
@@ -298,7 +333,7 @@ pub(super) mod tests {
         for payload in [gzip(&pvh()), zstd(&pvh()), xz] {
             let image = read(&bz(&payload)).unwrap();
             assert_eq!(image.release, "6.12.1-test");
-            assert_eq!(image.boot, Boot::Vmlinux(pvh()));
+            assert_eq!(image.boot, Boot::Unpacked(pvh()));
         }
     }
 
@@ -311,24 +346,42 @@ pub(super) mod tests {
 
     #[test]
     fn vmlinux_with_pvh_entry_boots_as_it_is() {
-        let expected = Image { release: "6.12.1-test".to_owned(), boot: Boot::AsIs };
+        let release = "6.12.1-test".to_owned();
+        let expected = Image { arch: arch(EM_X86_64), release, boot: Boot::AsIs };
         assert_eq!(read(&pvh()), Ok(expected));
         assert_eq!(read(&elf(62, b"", BANNER)), Err(NoKernel::NoEntry));
     }
 
     #[test]
+    fn arm64_image_boots_as_it_is_or_unpacked() {
+        let mut image = vec![0; 1024];
+        image[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        assert!(matches!(read(&image), Err(NoKernel::Damaged(_))));
+        image.extend(BANNER.as_bytes());
+        let (arch, release) = (arch(EM_AARCH64), "6.12.1-test".to_owned());
+        let plain = Image { arch, release: release.clone(), boot: Boot::AsIs };
+        assert_eq!(read(&image), Ok(plain));
+        let packed = gzip(&image);
+        let mut zboot = vec![0; 1024];
+        zboot[..8].copy_from_slice(b"MZ\0\0zimg");
+        zboot[8..12].copy_from_slice(&1024_u32.to_le_bytes());
+        zboot[12..16].copy_from_slice(&u32::try_from(packed.len()).unwrap().to_le_bytes());
+        zboot.extend(packed);
+        assert_eq!(read(&zboot), Ok(Image { arch, release, boot: Boot::Unpacked(image) }));
+        assert!(matches!(read(&zboot[..1100]), Err(NoKernel::Damaged(_))));
+    }
+
+    #[test]
     fn read_names_files_that_are_not_kernels() {
         let damaged = |bytes: &[u8]| matches!(read(bytes), Err(NoKernel::Damaged(_)));
-        let mut arm64 = vec![0; 1024];
-        arm64[0x38..0x3c].copy_from_slice(b"ARM\x64");
         let mut old = bz(b"");
         old[0x236] = 0;
         assert_eq!(read(b"MZ"), Err(NoKernel::Short(2)));
         assert_eq!(read(&[7; 4096]), Err(NoKernel::Unknown));
         assert_eq!(read(&gzip(&pvh())), Err(NoKernel::Gzip));
-        assert_eq!(read(&arm64), Err(NoKernel::Arm64));
         assert_eq!(read(&old), Err(NoKernel::ThirtyTwoBit));
-        assert_eq!(read(&elf(183, ENTRY, BANNER)), Err(NoKernel::OtherMachine(183)));
+        assert_eq!(read(&elf(183, ENTRY, BANNER)), Err(NoKernel::Arm64Vmlinux));
+        assert_eq!(read(&elf(243, ENTRY, BANNER)), Err(NoKernel::OtherMachine(243)));
         assert_eq!(read(&elf(62, ENTRY, "/bin/ls")), Err(NoKernel::Program));
         let whole = bz(&gzip(&pvh()));
         assert!(damaged(&whole[..0x240]) && damaged(&whole[..whole.len() - 1]));

@@ -1,34 +1,48 @@
 //! Kernels from Debian's packages.
 
+use super::archive::Archive;
 use super::store::{self, Draft, Origin, Store, version_key};
 use super::{Fetched, Kernel, Progress, Source, apt, image};
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use std::path::{Path, PathBuf};
+
+/// The packages that contain one kernel.
+#[derive(Debug)]
+struct Found {
+    /// The package by which the kernel is known: `linux-image-…`.
+    name: String,
+    version: String,
+    /// One package or, since Linux 7, those with the kernel, its modules and its configuration.
+    packages: Vec<apt::Package>,
+}
 
 /// Fetches the newest kernel of the package `name`, unless it is cached.
 pub(crate) fn fetch(store: &Store, name: &str, progress: &mut dyn Progress) -> Result<Fetched> {
     check_name(name)?;
     let asked = Source::Package(name.to_owned());
     let draft = store.begin(&format!("fetch-{name}"), &format!("fetching {name}"), progress)?;
-    let package = apt::find(name, &draft.folder.join("update.log"), progress, resolve)?;
-    let itself = Source::Package(package.name.clone());
+    let (archive, found) = apt::find(name, Arch::of_package(name).debian, progress, resolve)?;
+    let itself = Source::Package(found.name.clone());
     if let Some((kernel, facts)) = store.newest(&itself)?
-        && facts.origin.version == package.version
+        && facts.origin.version == found.version
     {
         store::serve(&kernel, facts, asked)?;
         return Ok(Fetched::Known(kernel));
     }
+    let size: u64 = found.packages.iter().map(|package| package.size).sum();
+    let unpacked: u64 = found.packages.iter().map(|package| package.unpacked).sum();
     let compressed_and_not = 100_000_000;
-    draft.need_space(package.size + package.unpacked + compressed_and_not)?;
-    progress.note(&format!("fetching {} ({} MB)", package.name, package.size / 1_000_000));
-    let deb = apt::download(&package, &draft.folder, progress)?;
+    draft.need_space(size + unpacked + compressed_and_not)?;
+    progress.note(&format!("fetching {} ({} MB)", found.name, size / 1_000_000));
     let tree = draft.folder.join("tree");
-    apt::unpack(&deb, &tree, progress)?;
+    for deb in apt::download(&archive, &found.packages, &draft.folder, progress)? {
+        apt::unpack(&deb, &tree, progress)?;
+    }
     let mut serves = vec![itself, asked];
     serves.dedup();
-    let origin = Origin { what: package.name, version: package.version, serves };
-    install(draft, &tree, origin).map(Fetched::New)
+    let origin = Origin { what: found.name, version: found.version, serves };
+    install(store, draft, &tree, origin).map(Fetched::New)
 }
 
 /// Checks a name, which becomes the name of a file: only characters of a package name are allowed
@@ -40,39 +54,66 @@ fn check_name(name: &str) -> Result<()> {
     }
     Err(Failure::Failed(format!(
         "'{name}' is not a package name: write one such as linux-image-6.12-{}",
-        GUEST.debian
+        Arch::usual().debian
     )))
 }
 
-/// The package with the kernel of `name`: the package itself, the one it depends on, or the newest
+/// The packages with the kernel of `name`: the package itself, the one it depends on, or the newest
 /// of its series, if this Debian release uses other names. The unsigned package is preferred to the
 /// one signed for secure boot: both hold the same kernel.
-fn resolve(name: &str) -> Result<Option<apt::Package>> {
-    let Some(package) = apt::show(name)? else {
-        return newest(name);
+fn resolve(archive: &Archive, name: &str) -> Result<Option<Found>> {
+    let package = match apt::show(archive, name)? {
+        Some(package) => real(archive, package)?,
+        None => newest(archive, name)?,
     };
+    package.map(|package| whole(archive, package)).transpose()
+}
+
+/// The package with a kernel, where this one may only depend on it.
+fn real(archive: &Archive, package: apt::Package) -> Result<Option<apt::Package>> {
     match package.depends.iter().find(|name| name.starts_with("linux-image-")) {
         None => Ok(Some(package)),
-        Some(image) => match apt::show(&format!("{image}-unsigned"))? {
-            None => apt::show(image),
+        Some(image) => match apt::show(archive, &format!("{image}-unsigned"))? {
+            None => apt::show(archive, image),
             unsigned => Ok(unsigned),
         },
     }
 }
 
 /// The newest package of the series and kind of a name such as `linux-image-6.12-rt-amd64`.
-fn newest(name: &str) -> Result<Option<apt::Package>> {
+fn newest(archive: &Archive, name: &str) -> Result<Option<apt::Package>> {
     let Some((start, kind)) = series(name) else { return Ok(None) };
-    let mut names = apt::names(&start)?;
+    let mut names = apt::names(archive, &start)?;
     names.retain(|name| of_kind(name, &start, kind));
-    names.sort_by_cached_key(|name| version_key(name));
+    let signed = |name: &str| name.trim_end_matches(UNSIGNED).to_owned();
+    names.sort_by_cached_key(|name| (version_key(&signed(name)), name.ends_with(UNSIGNED)));
     // apt also lists names without a package.
     for name in names.iter().rev() {
-        if let Some(package) = apt::show(name)? {
+        if let Some(package) = apt::show(archive, name)? {
             return Ok(Some(package));
         }
     }
     Ok(None)
+}
+
+const UNSIGNED: &str = "-unsigned";
+
+/// Adds the packages among which a kernel is divided since Linux 7; the `linux-image` package is
+/// empty there.
+fn whole(archive: &Archive, package: apt::Package) -> Result<Found> {
+    const PARTS: [&str; 3] = ["linux-binary-", "linux-modules-", "linux-base-"];
+    let (name, version) = (package.name.clone(), package.version.clone());
+    let is_part = |name: &&String| PARTS.iter().any(|part| name.starts_with(part));
+    let parts: Vec<String> = package.depends.iter().filter(is_part).cloned().collect();
+    if parts.is_empty() {
+        return Ok(Found { name, version, packages: vec![package] });
+    }
+    let part = |part: &String| {
+        let unknown = || Failure::Failed(format!("{name} needs {part}, which apt does not know"));
+        apt::show(archive, part)?.ok_or_else(unknown)
+    };
+    let packages = parts.iter().map(part).collect::<Result<_>>()?;
+    Ok(Found { name, version, packages })
 }
 
 /// The prefix of a series, and the kind at the end of the name.
@@ -83,43 +124,63 @@ fn series(name: &str) -> Option<(String, &str)> {
         .then(|| (format!("linux-image-{series}."), kind))
 }
 
-/// Whether a name is that of an unsigned kernel of this kind: the part between series and kind has
-/// no '-'.
+/// Whether a name is that of a kernel of this kind: between series and kind there are only numbers,
+/// as in `6.12.117+deb12` and `6.1.0-56`.
 fn of_kind(name: &str, start: &str, kind: &str) -> bool {
-    let rest = name.strip_prefix(start).and_then(|rest| rest.strip_suffix("-unsigned"));
-    let rest = rest.and_then(|rest| rest.strip_suffix(kind)?.strip_suffix('-'));
-    rest.is_some_and(|number| !number.contains('-'))
+    let rest = name.trim_end_matches(UNSIGNED).strip_prefix(start);
+    let numbers = rest.and_then(|rest| rest.strip_suffix(kind)?.strip_suffix('-'));
+    let is_number = |piece: &str| piece.starts_with(|c: char| c.is_ascii_digit());
+    numbers.is_some_and(|numbers| numbers.split('-').all(is_number))
 }
 
-/// Adds the kernel of an unpacked package to the cache.
-fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
+/// Adds the kernel of unpacked packages to the cache.
+fn install(store: &Store, draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
     let (file, release) = vmlinuz(tree, &origin.what)?;
     let shown = file.display().to_string();
     let bytes = std::fs::read(&file).map_err(|e| failed(&shown, e))?;
     let image =
         image::read(&bytes).map_err(|e| failed(&format!("{release} of {}", origin.what), e))?;
-    let config = tree.join(format!("boot/config-{release}"));
-    if config.is_file() {
-        draft.take(&config, "config")?;
-    }
+    // Since Linux 7 it lies among the modules, which are kept.
+    std::fs::remove_file(&file).map_err(|e| failed(&shown, e))?;
     let places = [tree.to_owned(), tree.join("usr")];
     let modules = places.map(|place| place.join(format!("lib/modules/{release}")));
+    let mut configs = vec![tree.join(format!("boot/config-{release}"))];
+    configs.extend(modules.iter().map(|modules| modules.join("config")));
+    if let Some(config) = configs.iter().find(|config| config.is_file()) {
+        draft.take(config, "config")?;
+    }
     if let Some(modules) = modules.iter().find(|modules| modules.is_dir()) {
         draft.take(modules, &format!("lib/modules/{}", image.release))?;
     }
-    draft.finish(&called(&release), &bytes, image, origin)
+    let name = free_name(store, &release, &origin)?;
+    draft.finish(&name, &bytes, image, origin)
 }
 
-/// The kernel in the package, and its release.
+/// The kernel in the packages, and its release.
 fn vmlinuz(tree: &Path, package: &str) -> Result<(PathBuf, String)> {
-    let entries = std::fs::read_dir(tree.join("boot")).into_iter().flatten().flatten();
-    let mut found = entries.filter_map(|entry| {
+    let entries = |place: &str| std::fs::read_dir(tree.join(place)).into_iter().flatten().flatten();
+    let in_boot = entries("boot").filter_map(|entry| {
         let release = entry.file_name().to_str()?.strip_prefix("vmlinuz-")?.to_owned();
         Some((entry.path(), release))
     });
-    found.next().ok_or_else(|| {
-        Failure::Failed(format!("the package {package} contains no kernel (no /boot/vmlinuz-…)"))
+    let with_modules = entries("usr/lib/modules").filter_map(|entry| {
+        let file = entry.path().join("vmlinuz");
+        file.is_file().then(|| Some((file, entry.file_name().into_string().ok()?))).flatten()
+    });
+    in_boot.chain(with_modules).next().ok_or_else(|| {
+        Failure::Failed(format!("the package {package} contains no kernel (no vmlinuz)"))
     })
+}
+
+/// The name of a kernel in the cache. Two Debian releases may have the same release of Linux: the
+/// second one is named in full.
+fn free_name(store: &Store, release: &str, origin: &Origin) -> Result<String> {
+    let name = called(release);
+    let is_other = |(kernel, facts): &(Kernel, store::Facts)| {
+        kernel.name == name && facts.origin.what != origin.what
+    };
+    let taken = store.kernels()?.iter().any(is_other);
+    Ok(if taken { format!("debian-{release}") } else { name })
 }
 
 /// `debian-6.12.117-amd64`: the release without Debian's own version.
@@ -145,9 +206,12 @@ mod tests {
         let fits = |name: &str| of_kind(name, &start, kind);
         assert!(fits("linux-image-6.12.57+deb13-amd64-unsigned"));
         assert!(!fits("linux-image-6.12.57+deb13-rt-amd64-unsigned"));
-        assert!(!fits("linux-image-6.12.57+deb13-amd64"));
+        assert!(fits("linux-image-6.12.57+deb13-amd64"));
         assert!(!fits("linux-image-6.12.57+deb13-amd64-dbg"));
         assert!(!fits("linux-image-6.1.57-amd64-unsigned"));
         assert_eq!(series("linux-image-amd64"), None);
+        let (start, kind) = series("linux-image-6.1-rt-amd64").unwrap();
+        assert!(of_kind("linux-image-6.1.0-56-rt-amd64-unsigned", &start, kind));
+        assert!(!of_kind("linux-image-6.1.0-56-cloud-rt-amd64", &start, kind));
     }
 }

@@ -7,6 +7,7 @@
 use super::image::{Boot, Image};
 use super::{Kernel, Progress, Source, VMLINUX, cache, digest, work};
 use crate::failure::{Failure, Result, failed};
+use crate::lab::arch::ArchName;
 use crate::lab::seal::Seal;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, file};
@@ -20,6 +21,9 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Facts {
     release: String,
+    /// Its architecture.
+    #[serde(default)]
+    arch: ArchName,
     /// The name of the file that QEMU boots.
     image: String,
     /// The seal of that file.
@@ -196,14 +200,14 @@ impl Draft {
         origin: Origin,
     ) -> Result<Kernel> {
         let (file, bytes, digest) = match &image.boot {
-            Boot::Vmlinux(vmlinux) => (VMLINUX, vmlinux.as_slice(), digest(bytes)),
+            Boot::Unpacked(unpacked) => (VMLINUX, unpacked.as_slice(), digest(bytes)),
             Boot::AsIs => ("image", bytes, digest(bytes)),
         };
-        let (whole, release) = (self.whole()?, image.release);
+        let (whole, release, arch) = (self.whole()?, image.release, ArchName(image.arch));
         let path = whole.join(file);
         write(&path, bytes)?;
         let seal = Seal::of(&path, bytes).map_err(|e| at(&path, &e))?;
-        let facts = Facts { release, image: file.to_owned(), seal, digest, origin };
+        let facts = Facts { release, arch, image: file.to_owned(), seal, digest, origin };
         write(&whole.join(FACTS), &json(&facts))?;
         let place = self.kernels.join(name);
         if let Some((_, there)) = kernel(&place)?
@@ -258,6 +262,7 @@ fn kernel(folder: &Path) -> Result<Option<(Kernel, Facts)>> {
     let kernel = Kernel {
         name: name.to_owned(),
         release: facts.release.clone(),
+        arch: facts.arch.0,
         image,
         modules: if exists(&modules)? { Some(modules) } else { None },
         digest: facts.digest.clone(),
@@ -349,11 +354,12 @@ pub(crate) fn version_key(version: &str) -> Vec<Piece> {
 mod tests {
     use super::super::Notes;
     use super::*;
+    use crate::lab::arch::Arch;
 
     fn make(store: &Store, name: &str, release: &str, serves: &Source) -> Result<Kernel> {
         let mut nobody = |_: &str| ();
         let draft = store.begin(name, "testing", &mut Notes(&mut nobody))?;
-        let image = Image { release: release.to_owned(), boot: Boot::AsIs };
+        let image = Image { release: release.to_owned(), arch: Arch::usual(), boot: Boot::AsIs };
         let what = format!("from {name}");
         let origin = Origin { what, version: String::new(), serves: vec![serves.clone()] };
         draft.finish(name, release.as_bytes(), image, origin)

@@ -2,7 +2,7 @@
 
 use super::{Progress, cache};
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use latlab_sys::process::{self, Running};
 use std::fs::File;
 use std::io::ErrorKind;
@@ -73,9 +73,9 @@ fn tied(command: &Command) -> Command {
     tied
 }
 
-/// `make` with these arguments. User, host and time of the build are fixed, so that builds are
+/// `make` for an architecture with these arguments. User, host and time of the build are fixed, so that builds are
 /// reproducible.
-pub(crate) fn make(tree: &Path, words: &[&str]) -> Command {
+pub(crate) fn make(tree: &Path, arch: &Arch, words: &[&str]) -> Command {
     let mut command = tool("make");
     command.current_dir(tree);
     for name in ["MAKEFLAGS", "MFLAGS", "CROSS_COMPILE", "LLVM", "KBUILD_OUTPUT", "KCFLAGS"] {
@@ -84,7 +84,7 @@ pub(crate) fn make(tree: &Path, words: &[&str]) -> Command {
     command.env("KBUILD_BUILD_TIMESTAMP", "2020-01-01");
     command.env("KBUILD_BUILD_USER", "latlab").env("KBUILD_BUILD_HOST", "lab");
     let here = format!("-ffile-prefix-map={}=.", tree.display());
-    command.arg(format!("ARCH={}", GUEST.kbuild)).args(words);
+    command.arg(format!("ARCH={}", arch.kbuild)).args(words);
     command.arg(format!("KCFLAGS={here}")).arg(format!("KAFLAGS={here}"));
     command
 }
@@ -92,10 +92,6 @@ pub(crate) fn make(tree: &Path, words: &[&str]) -> Command {
 /// Fails if a command or header needed to build `what` is missing; `tools` pairs each with its
 /// Debian package.
 pub(crate) fn check_tools(what: &str, tools: &[(&str, &str)]) -> Result<()> {
-    if !GUEST.is_host() {
-        let why = format!("kernels and modules for {} are built on {0} only", GUEST.title);
-        return Err(Failure::Unsupported(why));
-    }
     let missing = tools.iter().filter(|(tool, _)| !is_there(tool));
     let packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
     if packages.is_empty() {
@@ -125,6 +121,10 @@ pub(crate) fn log_file(name: &str) -> Result<PathBuf> {
     Ok(log)
 }
 
+/// What a compiler says of options that it does not know, and the dynamic loader of a program that was
+/// linked with a newer C library.
+const NEWER: [&str; 2] = ["unrecognized command-line option", "version `GLIBC_"];
+
 /// Shows the end of a failed build's log, and its path.
 pub(crate) fn explain(
     what: &str,
@@ -142,6 +142,12 @@ pub(crate) fn explain(
     let lines: Vec<&str> = said.lines().collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
     let log = log.display();
+    if NEWER.iter().any(|words| said.contains(words)) {
+        return Failure::Unsupported(format!(
+            "{what} can't be built here: the kernel's headers are made for a newer compiler or C \
+             library than this machine has; see {log}"
+        ));
+    }
     progress.note(&format!("the end of {log}:\n{}", last.join("\n")));
     Failure::Failed(format!("{what} could not be built: {why}; see {log}"))
 }
@@ -202,7 +208,7 @@ mod tests {
         let rules = b"bzImage:\n\tsleep 1000 & sleep 1000\n";
         file::write_atomically(&folder.path().join("Makefile"), rules).unwrap();
         let start = || {
-            let mut command = tied(&make(folder.path(), &["bzImage"]));
+            let mut command = tied(&make(folder.path(), Arch::own(), &["bzImage"]));
             let mut running = Running::start(command.stdout(Stdio::null())).unwrap();
             let group = running.child().id();
             // make, its shell, two sleeps, and the shell that waits for our end.

@@ -235,7 +235,7 @@ fn read(pipe: impl Read, kind: fn(String) -> Line, to: SyncSender<Line>) {
 
 /// The next line without its end. None at the end of the pipe; an error for a line of `longest` bytes
 /// or more, at whose end the pipe can't be read on.
-fn next_line(pipe: &mut impl BufRead, longest: u64) -> io::Result<Option<String>> {
+pub(crate) fn next_line(pipe: &mut impl BufRead, longest: u64) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     let read = pipe.by_ref().take(longest).read_until(b'\n', &mut line)?;
     if read as u64 == longest && line.last() != Some(&b'\n') {

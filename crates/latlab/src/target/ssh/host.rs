@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Destination and port of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Host {
+pub(crate) struct Host {
     /// `[USER@]HOST`, an address of IPv6 without its brackets.
     destination: String,
     /// None: the user's own configuration decides.
@@ -14,7 +14,7 @@ pub(super) struct Host {
 
 impl Host {
     /// The host of the target `ssh:[USER@]HOST[:PORT]`.
-    pub(super) fn of(target: &str) -> Result<Host> {
+    pub(crate) fn of(target: &str) -> Result<Host> {
         let name = target.strip_prefix("ssh:").unwrap_or_default();
         let failed = |why: &str| Failure::Failed(format!("--on {target}: {why}"));
         let (user, place) = match name.rsplit_once('@') {
@@ -45,13 +45,13 @@ impl Host {
     }
 
     /// The words after `ssh` and its options.
-    pub(super) fn words(&self) -> Vec<String> {
+    pub(crate) fn words(&self) -> Vec<String> {
         let port = self.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]);
         port.chain([self.destination.clone()]).collect()
     }
 
     /// The ssh command that reaches it.
-    pub(super) fn command(&self) -> String {
+    pub(crate) fn command(&self) -> String {
         format!("ssh {}", self.words().join(" "))
     }
 }

@@ -1,6 +1,6 @@
 //! Claims of a paper and their verdicts.
 
-use crate::format::study::grounds;
+use crate::format::study::{bounds, grounds};
 use crate::format::with_micro;
 use latlab_core::study::claim::{ClaimVerdict, Judgement};
 use latlab_core::study::findings::Findings;
@@ -25,6 +25,10 @@ fn sentence(findings: &Findings<'_>) -> String {
         holds => format!("{holds} of {all} claims hold"),
     };
     let others = [
+        (
+            count(|verdict| *verdict == ClaimVerdict::ByConstruction),
+            ["holds by construction", "hold by construction"],
+        ),
         (count(|verdict| *verdict == ClaimVerdict::Differs), ["differs", "differ"]),
         (
             count(|verdict| *verdict == ClaimVerdict::NoLongerHolds),
@@ -57,6 +61,10 @@ pub(super) fn list(findings: &Findings<'_>) -> Markup {
                                     " " span class="where" { (claim.source) }
                                 }
                             }
+                            @if !claim.quote.is_empty() { p class="ground" { "“" (claim.quote) "”" } }
+                            @for line in bounds(claim) {
+                                p class="ground" { "bound: " (with_micro(&line)) }
+                            }
                             @for line in grounds(&claim.text, &claim.why, judgement) {
                                 p class="ground" { (with_micro(&line)) }
                             }
@@ -72,6 +80,7 @@ fn badge(judgement: &Judgement) -> Markup {
     let (class, mark) = match judgement.verdict {
         ClaimVerdict::Holds => ("badge holds", "✓"),
         ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => ("badge differs", "✗"),
+        ClaimVerdict::ByConstruction => ("badge missing", "="),
         ClaimVerdict::NotMeasured(_) => ("badge missing", "–"),
     };
     html! {

@@ -37,6 +37,8 @@ probe = "cyclic"
 says = "it is <s>quick"
 source = "page <u>"
 claim = "old.n1.worst < 1ns"
+quote = "<kbd>quick"
+bound = "paper: <tt>1 ns"
 why = "it <q>is not"
 
 [[picture]]
@@ -77,9 +79,20 @@ fn page_with(study: &Study, record: Record, why: Option<&NamedRecord>) -> String
 #[test]
 fn study_text_never_becomes_markup() {
     let page = page_of(STUDY);
-    for tag in
-        ["<b>k", "</script>b", "<i>\"", "<br>\"", "<hr>", "<s>", "<u>", "<q>", "<em>", "<sub>"]
-    {
+    for tag in [
+        "<b>k",
+        "</script>b",
+        "<i>\"",
+        "<br>\"",
+        "<hr>",
+        "<s>",
+        "<u>",
+        "<q>",
+        "<em>",
+        "<sub>",
+        "<kbd>",
+        "<tt>",
+    ] {
         assert!(!page.contains(tag), "{tag}");
     }
     assert_eq!(page.matches("<script").count(), 3);
@@ -110,6 +123,7 @@ fn page_has_differences_and_command_to_reproduce() {
     for text in [
         "0 of 1 claims hold, 1 differs",
         "class=\"badge differs\"",
+        "bound: paper: &lt;tt&gt;1 ns",
         "old.n1.worst is 2 s; not old.n1.worst &lt; 1ns",
         "<p class=\"prose\">Two &amp; three.</p>",
         "After figure &lt;sub&gt;. Measured values.",

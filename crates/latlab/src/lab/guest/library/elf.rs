@@ -1,6 +1,6 @@
 //! The fields of an ELF file that the dynamic loader reads (elf(5)).
 
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use object::LittleEndian;
 use object::elf::{
     DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB, DynamicTag,
@@ -12,9 +12,18 @@ use std::path::PathBuf;
 /// The first bytes of a 64-bit little-endian ELF file.
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
 
+/// The architecture for which a program or library was built, if the laboratory has it.
+pub(super) fn arch(bytes: &[u8]) -> Option<&'static Arch> {
+    if !bytes.starts_with(MAGIC) {
+        return None;
+    }
+    let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
+    Arch::of_machine(header.e_machine(LittleEndian))
+}
+
 /// A program or library for the guest's architecture.
 #[derive(Debug, Default)]
-pub(super) struct Elf {
+pub(crate) struct Elf {
     /// The loader; none for a library or a static program.
     pub(super) interpreter: Option<PathBuf>,
     /// The library's own name.
@@ -28,13 +37,14 @@ pub(super) struct Elf {
 }
 
 impl Elf {
-    /// Reads a whole file; none if it is not such a file, an error if it is damaged.
-    pub(super) fn read(bytes: &[u8]) -> object::Result<Option<Elf>> {
+    /// Reads a whole file; none if it is not such a file for this architecture, an error if it is
+    /// damaged.
+    pub(crate) fn read(bytes: &[u8], arch: &Arch) -> object::Result<Option<Elf>> {
         if !bytes.starts_with(MAGIC) {
             return Ok(None);
         }
         let header = FileHeader64::<LittleEndian>::parse(bytes)?;
-        if header.e_machine(LittleEndian) != GUEST.elf_machine {
+        if header.e_machine(LittleEndian) != arch.elf_machine {
             return Ok(None);
         }
         let segments = header.program_headers(LittleEndian, bytes)?;

@@ -1,7 +1,7 @@
 //! The search for libraries, as in `ld.so(8)`, with the folders that `ldconfig(8)` reads.
 
 use super::elf::Elf;
-use crate::lab::arch::GUEST;
+use crate::lab::arch::Arch;
 use crate::lab::guest::Variables;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -37,8 +37,10 @@ impl Loaded {
 }
 
 /// The search paths of a program in the guest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Search {
+    /// The architecture of the guest.
+    pub(super) arch: &'static Arch,
     /// `LD_LIBRARY_PATH`.
     pub(super) library_path: Vec<PathBuf>,
     /// `PATH`.
@@ -49,10 +51,11 @@ pub(super) struct Search {
 
 impl Search {
     /// The search paths of a program with these environment variables.
-    pub(super) fn of(variables: &Variables) -> Search {
+    pub(super) fn of(variables: &Variables, arch: &'static Arch) -> Search {
         let folders = |text: &String| std::env::split_paths(text).collect::<Vec<_>>();
         let variable = |name| variables.get(name).map(folders).unwrap_or_default();
         Search {
+            arch,
             library_path: variable("LD_LIBRARY_PATH"),
             path: variable("PATH"),
             configured: configured(Path::new("/etc/ld.so.conf")),
@@ -75,7 +78,7 @@ impl Search {
             folders.into_iter().map(|folder| folder.join(name)).collect()
         };
         candidates.into_iter().find_map(|path| {
-            let elf = Elf::read(&std::fs::read(&path).ok()?).ok()??;
+            let elf = Elf::read(&std::fs::read(&path).ok()?, self.arch).ok()??;
             Some(Loaded { path, elf, asked_by: Some(at) })
         })
     }
@@ -96,14 +99,15 @@ impl Search {
         folders.extend(self.library_path.iter().cloned());
         folders.extend(asking.folders(asking.elf.runpath.as_ref()));
         folders.extend(self.configured.iter().cloned());
-        folders.extend(GUEST.library_folders.iter().map(PathBuf::from));
+        folders.extend(self.arch.library_folders.iter().map(PathBuf::from));
         folders
     }
 
     /// Whether the loader finds this library through its cache only.
     pub(super) fn only_cached(&self, library: &Path) -> bool {
         let Some(folder) = library.parent() else { return false };
-        let standard = GUEST.library_folders.iter().any(|standard| Path::new(standard) == folder);
+        let mut standard = self.arch.library_folders.iter();
+        let standard = standard.any(|standard| Path::new(standard) == folder);
         !standard && self.configured.iter().any(|configured| configured == folder)
     }
 }

@@ -12,7 +12,7 @@ fn variables() -> Variables {
 }
 
 fn closure(program: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
-    super::closure(program, &variables())
+    super::closure(program, &variables(), Arch::own())
 }
 
 fn put(path: &Path, mode: u32, bytes: &[u8]) {
@@ -130,7 +130,7 @@ fn closure_applies_rpath_to_indirect_libraries_but_not_runpath() {
     assert!(said.contains("libouter.so needs libinner.so, and no library folder"), "{said}");
     // LD_LIBRARY_PATH finds it; its first folder counts.
     let library_path = vec![new.path().join("nowhere"), new.path().join("lib")];
-    let search = Search { library_path, ..Search::of(&variables()) };
+    let search = Search { library_path, ..Search::of(&variables(), Arch::own()) };
     let files = closure_with(&search, &program).unwrap();
     let inner = new.path().join("lib/libinner.so");
     assert!(files.contains(&(inner.clone(), inner)), "{files:?}");
@@ -147,7 +147,7 @@ fn closure_uses_configured_folders_and_adds_the_cache() {
     let configured = search::configured(&conf);
     assert_eq!(configured, [library.as_path(), Path::new("/b"), Path::new("/nowhere")]);
     let program = tower(folder.path(), "", "");
-    let search = Search { configured, ..Search::default() };
+    let search = Search { configured, ..Search::of(&Variables::new(), Arch::own()) };
     let files = closure_with(&search, &program).unwrap();
     let guest: Vec<_> = files.iter().map(|(guest, _)| guest.display().to_string()).collect();
     assert_eq!(guest.iter().filter(|path| *path == search::CACHE).count(), 1, "{guest:?}");

@@ -2,6 +2,7 @@
 
 use super::Build;
 use crate::failure::{Failure, Result, failed};
+use crate::lab::arch::Arch;
 use crate::lab::kernel::digest;
 use crate::lab::kernel::work::check_tools;
 use latlab_sys::file;
@@ -69,6 +70,11 @@ impl Recipe {
 
     /// Fails if a program needed to build is missing.
     pub(super) fn check_tools(&self) -> Result<()> {
+        let arch = Arch::usual();
+        if !arch.is_host() {
+            let why = format!("{}: this kernel is built on {} only", self.name, arch.title);
+            return Err(Failure::Unsupported(why));
+        }
         let types = self.has_types().then_some(("pahole", "dwarves"));
         let tools: Vec<(&str, &str)> = TOOLS.iter().copied().chain(types).collect();
         check_tools(self.name, &tools)

@@ -1,0 +1,409 @@
+/* BPF programs of the check: what the real-time threads of the watched processes ask of the kernel,
+ * and how they are scheduled. */
+#include "current.h"
+#include "check.h"
+
+const char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* Flavours of kernel structs with the fields that only these programs read. */
+struct mm_struct___check {
+	unsigned long locked_vm;
+	unsigned long def_flags;
+} CORE;
+
+struct qstr___check {
+	const unsigned char *name;
+} CORE;
+
+struct dentry___check {
+	struct qstr___check d_name;
+} CORE;
+
+struct path___check {
+	struct dentry___check *dentry;
+} CORE;
+
+struct inode___check {
+	__u16 i_mode;
+	__u32 i_rdev;
+} CORE;
+
+struct file___check {
+	struct inode___check *f_inode;
+	struct path___check f_path;
+	void *private_data;
+} CORE;
+
+struct fdtable___check {
+	unsigned int max_fds;
+	struct file___check **fd;
+} CORE;
+
+struct files_struct___check {
+	struct fdtable___check *fdt;
+} CORE;
+
+struct timerfd_ctx___check {
+	int clockid;
+} CORE;
+
+struct task_struct___check {
+	unsigned int policy;
+	unsigned long maj_flt;
+	struct mm_struct___check *mm;
+	struct files_struct___check *files;
+} CORE;
+
+/* Registers of x86 and of arm64. */
+struct pt_regs___check {
+	unsigned long bp, r10, r9, r8, dx, si, di, ip, sp;
+	unsigned long orig_x0, pc;
+	unsigned long regs[31];
+} CORE;
+
+#define TASK(task) ((struct task_struct___check *)(task))
+
+/* Watched processes by their PIDs. */
+struct {
+	__uint(type, 1 /* BPF_MAP_TYPE_HASH */);
+	__uint(max_entries, PROCESSES);
+	__type(key, __u32);
+	__type(value, __u32);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, ROOM);
+} notes SEC(".maps");
+
+const volatile struct check_settings check_settings SEC(".rodata.check_settings");
+/* Events that found no room, and processes that are not watched for lack of it. */
+__u64 missed[2] SEC(".bss.missed");
+
+INLINE bool is_watched(struct task_struct *task)
+{
+	__u32 process = task->tgid;
+
+	return task->normal_prio < 100 && bpf_map_lookup_elem(&processes, &process);
+}
+
+INLINE void describe(struct note *note, struct task_struct *task, __u8 kind)
+{
+	note->at = bpf_ktime_get_ns();
+	note->tid = task->pid;
+	note->tgid = task->tgid;
+	note->prio = task->normal_prio;
+	note->policy = TASK(task)->policy;
+	note->kind = kind;
+	note->cpu = bpf_get_smp_processor_id();
+	__builtin_memcpy(note->comm, task->comm, 16);
+	__builtin_memset(note->value, 0, sizeof(note->value));
+}
+
+INLINE struct note *begin(struct task_struct *task, __u8 kind)
+{
+	struct note *note = bpf_ringbuf_reserve(&notes, sizeof(*note), 0);
+
+	if (note)
+		describe(note, task, kind);
+	else
+		__sync_fetch_and_add(&missed[0], 1);
+	return note;
+}
+
+INLINE void submit(void *note)
+{
+	bpf_ringbuf_submit(note, BPF_RB_NO_WAKEUP);
+}
+
+/* Writes an event with one number. */
+INLINE void tell(struct task_struct *task, __u8 kind, __u64 value)
+{
+	struct note *note = begin(task, kind);
+
+	if (!note)
+		return;
+	note->value[0] = value;
+	submit(note);
+}
+
+/* Copies registers and the top of the stack of the user's code. */
+INLINE void copy_stack(struct long_note *note, struct pt_regs___check *regs)
+{
+	if (bpf_core_field_exists(regs->ip)) {
+		note->ip = BPF_CORE_READ(regs, ip);
+		note->bp = BPF_CORE_READ(regs, bp);
+		note->lr = 0;
+	} else {
+		note->ip = BPF_CORE_READ(regs, pc);
+		note->bp = BPF_CORE_READ(regs, regs[29]);
+		note->lr = BPF_CORE_READ(regs, regs[30]);
+	}
+	note->sp = BPF_CORE_READ(regs, sp);
+	note->length = STACK;
+	note->reserved = 0;
+	if (!bpf_probe_read_user(note->stack, STACK, (void *)note->sp))
+		return;
+	note->length = SHORT_STACK;
+	if (bpf_probe_read_user(note->stack, SHORT_STACK, (void *)note->sp))
+		note->length = 0;
+}
+
+INLINE struct long_note *begin_long(struct task_struct *task, __u8 kind)
+{
+	struct long_note *note = bpf_ringbuf_reserve(&notes, sizeof(*note), 0);
+
+	if (!note) {
+		__sync_fetch_and_add(&missed[0], 1);
+		return 0;
+	}
+	describe(&note->note, task, kind);
+	__builtin_memset(note->file, 0, sizeof(note->file));
+	return note;
+}
+
+/* The kind of the file with that number, its device and its name. For a timer, the clock takes the
+ * place of the device. */
+INLINE void describe_file(struct long_note *note, struct task_struct *task, __u64 number)
+{
+	struct fdtable___check *table = BPF_CORE_READ(TASK(task), files, fdt);
+	struct file___check **files, *file = 0;
+
+	if (!table || number >= BPF_CORE_READ(table, max_fds))
+		return;
+	files = BPF_CORE_READ(table, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), files + number);
+	if (!file)
+		return;
+	const unsigned char *name = BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	__u64 device = BPF_CORE_READ(file, f_inode, i_rdev);
+
+	bpf_probe_read_kernel_str(note->file, sizeof(note->file), name);
+	if (*(__u64 *)note->file == 0x646672656d69745bULL /* "[timerfd" */ &&
+	    bpf_core_field_exists(struct timerfd_ctx___check, clockid)) {
+		struct timerfd_ctx___check *timer = BPF_CORE_READ(file, private_data);
+
+		device = BPF_CORE_READ(timer, clockid);
+	}
+	note->note.value[8] = device << 32 | 1 << 16 | BPF_CORE_READ(file, f_inode, i_mode);
+}
+
+INLINE void read_arguments(__u64 *value, struct pt_regs___check *regs)
+{
+	if (bpf_core_field_exists(regs->di)) {
+		value[0] = BPF_CORE_READ(regs, di);
+		value[1] = BPF_CORE_READ(regs, si);
+		value[2] = BPF_CORE_READ(regs, dx);
+		value[3] = BPF_CORE_READ(regs, r10);
+		value[4] = BPF_CORE_READ(regs, r8);
+		value[5] = BPF_CORE_READ(regs, r9);
+		return;
+	}
+	value[0] = BPF_CORE_READ(regs, orig_x0);
+	value[1] = BPF_CORE_READ(regs, regs[1]);
+	value[2] = BPF_CORE_READ(regs, regs[2]);
+	value[3] = BPF_CORE_READ(regs, regs[3]);
+	value[4] = BPF_CORE_READ(regs, regs[4]);
+	value[5] = BPF_CORE_READ(regs, regs[5]);
+}
+
+/* Reads a struct timespec of the user's. */
+INLINE __u64 read_time(__u64 address)
+{
+	__s64 time[2] = {};
+
+	bpf_probe_read_user(time, sizeof(time), (void *)address);
+	return time[0] * 1000000000 + time[1];
+}
+
+/* Whether memory is locked: bit 0 for what is mapped from now on, bit 1 for some that is mapped. */
+INLINE __u64 locks(struct task_struct *task)
+{
+	struct mm_struct___check *mm = BPF_CORE_READ(TASK(task), mm);
+
+	if (!mm)
+		return 0;
+	return (BPF_CORE_READ(mm, def_flags) & 0x2000 /* VM_LOCKED */ ? 1 : 0) |
+	       (BPF_CORE_READ(mm, locked_vm) ? 2 : 0);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!is_watched(task))
+		return 0;
+	struct long_note *note = begin_long(task, ENTER);
+
+	if (!note)
+		return 0;
+	__u64 *value = note->note.value;
+
+	value[0] = number;
+	read_arguments(value + 1, (void *)regs);
+	value[9] = locks(task);
+	if (number == check_settings.nanosleep)
+		value[7] = read_time(value[1]);
+	else if (number == check_settings.clock_nanosleep)
+		value[7] = read_time(value[3]);
+	else if (number == check_settings.futex)
+		/* The owner of a pthread_mutex_t of glibc. */
+		bpf_probe_read_user(&value[8], 4, (void *)(value[1] + 8));
+	else
+		describe_file(note, task, value[1]);
+	copy_stack(note, (void *)regs);
+	submit(note);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (is_watched(task))
+		tell(task, LEAVE, result);
+	return 0;
+}
+
+INLINE void fault(struct pt_regs *regs, __u64 address, __u64 code, bool in_kernel)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!is_watched(task))
+		return;
+	struct long_note *note = begin_long(task, FAULT);
+
+	if (!note)
+		return;
+	note->note.value[0] = address;
+	note->note.value[1] = code;
+	note->note.value[2] = TASK(task)->maj_flt;
+	note->note.value[3] = in_kernel;
+	copy_stack(note, (void *)regs);
+	submit(note);
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(page_fault_user, unsigned long address, struct pt_regs *regs, unsigned long code)
+{
+	fault(regs, address, code, false);
+	return 0;
+}
+
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(page_fault_kernel, unsigned long address, struct pt_regs *regs, unsigned long code)
+{
+	if (address >> 63)
+		return 0;
+	fault((void *)bpf_task_pt_regs(bpf_get_current_task_btf()), address, code, true);
+	return 0;
+}
+
+/* Only faults of programs have registers; mlock() and the like have none. */
+SEC("fexit/handle_mm_fault")
+int BPF_PROG(handle_mm_fault, void *area, unsigned long address, unsigned int flags,
+	     struct pt_regs *regs, unsigned int result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (regs && is_watched(task))
+		tell(task, FAULTED, result);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking, struct task_struct *task)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+
+	if (!is_watched(task))
+		return 0;
+	struct note *note = begin(task, WAKING);
+
+	if (!note)
+		return 0;
+	note->value[0] = current->pid;
+	note->value[1] = (__s64)current->prio;
+	note->value[2] = UNKNOWN;
+	if (task->pi_blocked_on) {
+		note->value[2] = LOCK;
+	} else if (places.preempt_count) {
+		__u32 count = preempt_count(current);
+		bool interrupt = count & (HARDIRQ | NMI) || serves(current, count) ||
+				 kind(current) != OTHER;
+
+		/* The idle task runs work that interrupts left. */
+		note->value[2] = interrupt || !current->pid ? INTERRUPT : BY_TASK;
+	}
+	__builtin_memcpy(&note->value[3], current->comm, 16);
+	submit(note);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task_struct *next,
+	     unsigned int state)
+{
+	struct note *note;
+
+	if (is_watched(prev) && (note = begin(prev, OUT))) {
+		note->value[0] = state;
+		note->value[1] = preempted;
+		note->value[2] = next->pid;
+		note->value[3] = (__s64)next->prio;
+		__builtin_memcpy(&note->value[4], next->comm, 16);
+		note->value[6] = TASK(prev)->maj_flt;
+		note->value[7] = next->flags & KTHREAD;
+		submit(note);
+	}
+	if (is_watched(next))
+		tell(next, IN, TASK(next)->maj_flt);
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(sched_migrate_task, struct task_struct *task, int cpu)
+{
+	if (is_watched(task))
+		tell(task, MIGRATE, (__u32)cpu);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 process = parent->tgid, started = child->tgid, one = 1;
+	bool watched = bpf_map_lookup_elem(&processes, &process);
+
+	if (process == started || !(watched || process == check_settings.parent))
+		return 0;
+	if (bpf_map_update_elem(&processes, &started, &one, 0))
+		__sync_fetch_and_add(&missed[1], 1);
+	tell(parent, FORK, started);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_process_exec, struct task_struct *task)
+{
+	__u32 process = task->tgid;
+
+	if (bpf_map_lookup_elem(&processes, &process))
+		tell(task, EXEC, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(sched_process_exit, struct task_struct *task)
+{
+	__u32 process = task->tgid;
+
+	if (!bpf_map_lookup_elem(&processes, &process))
+		return 0;
+	tell(task, EXIT, 0);
+	if (task->pid == task->tgid)
+		bpf_map_delete_elem(&processes, &process);
+	return 0;
+}

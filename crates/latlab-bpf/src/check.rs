@@ -1,0 +1,192 @@
+//! What the real-time threads of a program ask of the kernel, and how they are scheduled.
+
+mod layout;
+
+pub use layout::{Observed, UserStack};
+
+use crate::kernel::{has_tracepoint, variables};
+use crate::object::{self, lock, map, read_u64};
+use crate::refusal::{RecorderError, check};
+use latlab_core::time::Nanos;
+use latlab_sys::root::Root;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use syscalls::Sysno;
+
+/// The loaded programs, which observe all real-time threads of the watched processes and of the
+/// processes that these start. They are removed when this is dropped or the process ends.
+#[derive(Debug)]
+pub struct Checker {
+    reader: RingBuffer<'static>,
+    received: Arc<Mutex<Vec<Observed>>>,
+    processes: MapHandle,
+    missed: MapHandle,
+    missing: Vec<String>,
+    _links: Vec<Link>,
+    _object: Object,
+}
+
+/// The BPF object, compiled by `make bpf`.
+const OBJECT: &[u8] = include_bytes!("check.bpf.o");
+/// Number of events that are read at a time.
+const BATCH: usize = 2000;
+/// Return value of the callback that makes libbpf stop reading for now.
+const STOP: i32 = -1;
+
+impl Checker {
+    /// Checks whether the programs can be loaded on this machine, without loading them.
+    pub fn check() -> Result<(), RecorderError> {
+        check(&Root::default())?;
+        let btf = Btf::from_vmlinux().map_err(|_| RecorderError::NoBtf)?;
+        match has_tracepoint(&btf, "sys_enter") {
+            true => Ok(()),
+            false => Err(RecorderError::MissingFeature("tracepoints of system calls")),
+        }
+    }
+
+    /// Loads and attaches the programs. Processes that the process `parent` starts are watched.
+    /// Errors say what the kernel lacks or refuses, and what to do.
+    pub fn start(parent: Option<u32>) -> Result<Checker, RecorderError> {
+        Checker::check()?;
+        // Not every kernel lets programs run at the end of functions.
+        object::load_explained(|| Checker::load(parent, true))
+            .or_else(|_| object::load_explained(|| Checker::load(parent, false)))
+    }
+
+    fn load(parent: Option<u32>, with_fault_end: bool) -> libbpf_rs::Result<Checker> {
+        let mut open = ObjectBuilder::default().name("check")?.open_memory(OBJECT)?;
+        let btf = Btf::from_vmlinux()?;
+        let found = variables(&btf);
+        let known = found.runqueues != 0 && found.preempt_count != 0;
+        let places = if known { [found.runqueues, found.preempt_count] } else { [0; 2] };
+        for mut map in open.maps_mut() {
+            match map.name().to_str() {
+                Some(".rodata.places") => map.set_initial_value(&words(&places))?,
+                Some(".rodata.check_settings") => map.set_initial_value(&settings(parent))?,
+                _ => {}
+            }
+        }
+        let mut missing = Vec::new();
+        for mut program in open.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            let there =
+                if name == FAULT_END { with_fault_end } else { has_tracepoint(&btf, &name) };
+            if !there {
+                program.set_autoload(false);
+                missing.push(name);
+            }
+        }
+        let object = open.load()?;
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let links = attach(&object, &mut missing)?;
+        if !known {
+            missing.push("preemption count".to_owned());
+        }
+        Ok(Checker {
+            reader: reader(&map(&object, "notes")?, &received)?,
+            received,
+            processes: map(&object, "processes")?,
+            missed: map(&object, ".bss.missed")?,
+            missing,
+            _links: links,
+            _object: object,
+        })
+    }
+
+    /// Watches one more process.
+    pub fn watch(&self, process: u32) -> io::Result<()> {
+        let (key, value) = (process.to_ne_bytes(), 1_u32.to_ne_bytes());
+        let put = self.processes.update(&key, &value, MapFlags::ANY);
+        put.map_err(|error| io_error(&error))
+    }
+
+    /// Calls `take` with the new events in the order of time, and waits at most `timeout` for the
+    /// first. Returns whether there may be more.
+    pub fn read(&mut self, timeout: Nanos, take: &mut dyn FnMut(Observed)) -> io::Result<bool> {
+        // The callback fails after each batch.
+        let _consumed = self.reader.consume();
+        let mut events = std::mem::take(&mut *lock(&self.received));
+        if events.is_empty() && timeout > Nanos(0) {
+            match self.reader.poll(Duration::from_nanos(timeout.0)) {
+                Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
+                Err(_) if !lock(&self.received).is_empty() => {}
+                polled => polled.map_err(|error| io_error(&error))?,
+            }
+            events = std::mem::take(&mut *lock(&self.received));
+        }
+        let more = events.len() >= BATCH;
+        events.into_iter().for_each(take);
+        Ok(more)
+    }
+
+    /// Number of events that found no room in the buffer.
+    pub fn lost(&self) -> u64 {
+        read_u64(&self.missed, 0)
+    }
+
+    /// Number of processes that are not watched because too many are.
+    pub fn unwatched(&self) -> u64 {
+        read_u64(&self.missed, 8)
+    }
+
+    /// Names of what this kernel lacks.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+}
+
+/// The program that runs at the end of a page fault. It is attached to a function, not to a
+/// tracepoint.
+const FAULT_END: &str = "handle_mm_fault";
+
+/// Attaches the programs. One at a function of the kernel may fail.
+fn attach(object: &Object, missing: &mut Vec<String>) -> libbpf_rs::Result<Vec<Link>> {
+    let mut links = Vec::new();
+    for program in object.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        if missing.contains(&name) {
+            continue;
+        }
+        match program.attach() {
+            Ok(link) => links.push(link),
+            Err(_) if name == FAULT_END => missing.push(name),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(links)
+}
+
+/// Encodes a `struct check_settings`.
+fn settings(parent: Option<u32>) -> Vec<u8> {
+    let numbers = [Sysno::nanosleep, Sysno::clock_nanosleep, Sysno::futex];
+    let numbers = numbers.map(|call| u32::try_from(call.id()).unwrap_or(u32::MAX));
+    let all: Vec<u32> = [parent.unwrap_or(0)].into_iter().chain(numbers).collect();
+    words(&all)
+}
+
+fn words(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
+}
+
+/// Returns a reader that appends events to `received`.
+fn reader(
+    notes: &MapHandle,
+    received: &Arc<Mutex<Vec<Observed>>>,
+) -> libbpf_rs::Result<RingBuffer<'static>> {
+    let received = Arc::clone(received);
+    let mut builder = RingBufferBuilder::new();
+    builder.add(notes, move |bytes| {
+        let mut received = lock(&received);
+        received.extend(layout::observed(bytes));
+        if received.len() < BATCH { 0 } else { STOP }
+    })?;
+    builder.build()
+}
+
+fn io_error(error: &libbpf_rs::Error) -> io::Error {
+    io::Error::other(format!("{error:#}"))
+}

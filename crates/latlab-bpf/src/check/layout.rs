@@ -1,0 +1,220 @@
+//! The data layout of `check.h`: events are decoded from bytes.
+
+use latlab_core::check::{Event, EventKind, File, FileKind, Locks, OutReason, Thread, WakeContext};
+use latlab_core::explain::Comm;
+use latlab_core::time::Nanos;
+use syscalls::Sysno;
+
+/// An event, and the stack of the user's code if it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// The event, without its stack.
+    pub event: Event,
+    /// The stack.
+    pub stack: Option<UserStack>,
+}
+
+/// Registers of the user's code and the top of its stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserStack {
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Stack pointer.
+    pub sp: u64,
+    /// Frame pointer.
+    pub bp: u64,
+    /// Link register; arm64 only.
+    pub lr: u64,
+    /// The bytes from the stack pointer on.
+    pub bytes: Vec<u8>,
+}
+
+const VALUES: usize = 10;
+/// Size of a `struct note` in bytes.
+const NOTE: usize = 40 + VALUES * 8;
+/// Offset of the stack in a `struct long_note`.
+const STACK: usize = NOTE + 16 + 32 + 8;
+
+/// Decodes a `struct note` or a `struct long_note`. None if it is incomplete or of another kind.
+pub(super) fn observed(bytes: &[u8]) -> Option<Observed> {
+    let [tid, pid] = [word(bytes, 8)?, word(bytes, 12)?];
+    let prio = i16::from_ne_bytes(bytes.get(16..18)?.try_into().ok()?);
+    let (policy, kind) = (*bytes.get(18)?, *bytes.get(19)?);
+    let comm = Comm(bytes.get(24..40)?.try_into().ok()?);
+    let mut value = [0; VALUES];
+    for (nth, value) in value.iter_mut().enumerate() {
+        *value = long(bytes, 40 + nth * 8)?;
+    }
+    let stack = stack(bytes);
+    let kind = what(kind, &value, bytes, stack.as_ref())?;
+    let thread = Thread { tid, pid, prio, policy, comm };
+    Some(Observed { event: Event { at: Nanos(long(bytes, 0)?), thread, kind }, stack })
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+fn stack(bytes: &[u8]) -> Option<UserStack> {
+    let register = |nth: usize| long(bytes, NOTE + 16 + nth * 8);
+    let (ip, sp, bp, lr) = (register(0)?, register(1)?, register(2)?, register(3)?);
+    let length = word(bytes, NOTE + 48)? as usize;
+    Some(UserStack { ip, sp, bp, lr, bytes: bytes.get(STACK..STACK + length)?.to_vec() })
+}
+
+fn what(
+    kind: u8,
+    value: &[u64; VALUES],
+    bytes: &[u8],
+    stack: Option<&UserStack>,
+) -> Option<EventKind> {
+    Some(match kind {
+        1 => EventKind::Enter {
+            call: name(value[0]),
+            arguments: [value[1], value[2], value[3], value[4], value[5], value[6]],
+            time: Nanos(value[7]),
+            file: file(value[8], bytes.get(NOTE..NOTE + 16)?),
+            locks: Locks { future: value[9] & 1 != 0, any: value[9] & 2 != 0 },
+            stack: None,
+        },
+        2 => EventKind::Leave(value[0].cast_signed()),
+        3 => EventKind::Fault {
+            address: value[0],
+            stack_pointer: stack.map_or(0, |stack| stack.sp),
+            // Bits of the error code: the page is there, and it was written.
+            protection: value[1] & 3 == 3,
+            in_kernel: value[3] != 0,
+            stack: None,
+        },
+        // VM_FAULT_MAJOR.
+        4 => EventKind::Faulted { major: value[0] & 4 != 0 },
+        5 => EventKind::Waking {
+            waker: narrow(value[0]),
+            prio: priority(value[1]),
+            comm: comm(value[3], value[4]),
+            context: match value[2] {
+                1 => WakeContext::Interrupt,
+                2 => WakeContext::Task,
+                3 => WakeContext::Lock,
+                _ => WakeContext::Unknown,
+            },
+        },
+        6 => EventKind::Out {
+            reason: reason(value[0], value[1] != 0),
+            next: narrow(value[2]),
+            prio: priority(value[3]),
+            comm: comm(value[4], value[5]),
+            kernel: value[7] != 0,
+        },
+        7 => EventKind::In,
+        8 => EventKind::Migrate,
+        9 => EventKind::Fork,
+        10 => EventKind::Exec,
+        11 => EventKind::Exit,
+        _ => return None,
+    })
+}
+
+fn reason(state: u64, preempted: bool) -> OutReason {
+    /// `TASK_RTLOCK_WAIT`, since Linux 5.16.
+    const LOCK: u64 = 0x1000;
+    match state {
+        _ if preempted => OutReason::Preempted,
+        0 => OutReason::Preempted,
+        state if state & LOCK != 0 => OutReason::KernelLock,
+        _ => OutReason::Sleeps,
+    }
+}
+
+/// The name of a system call.
+fn name(number: u64) -> &'static str {
+    let number = usize::try_from(number).ok().and_then(Sysno::new);
+    number.map_or("unknown system call", |call| call.name())
+}
+
+/// Decodes the mode and the device of a file.
+fn file(value: u64, name: &[u8]) -> Option<File> {
+    /// Set where there is a file.
+    const THERE: u64 = 1 << 16;
+    /// Major numbers of terminals: consoles, `/dev/tty`, serial lines and pseudo-terminals.
+    const TERMINALS: std::ops::RangeInclusive<u64> = 136..=143;
+    if value & THERE == 0 {
+        return None;
+    }
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    let name = String::from_utf8_lossy(&name[..end]).into_owned();
+    let device = value >> 32;
+    let major = device >> 20;
+    let kind = match value & 0o170_000 {
+        _ if name.starts_with("[timerfd") => FileKind::Timer(narrow(device)),
+        0o100_000 | 0o040_000 => FileKind::Regular,
+        0o010_000 => FileKind::Pipe,
+        0o140_000 => FileKind::Socket,
+        0o020_000 if matches!(major, 4 | 5 | 204) || TERMINALS.contains(&major) => {
+            FileKind::Terminal
+        }
+        0o020_000 | 0o060_000 => FileKind::Device,
+        _ => FileKind::Object,
+    };
+    Some(File { kind, name })
+}
+
+fn comm(low: u64, high: u64) -> Comm {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&low.to_ne_bytes());
+    bytes[8..].copy_from_slice(&high.to_ne_bytes());
+    Comm(bytes)
+}
+
+fn priority(value: u64) -> i16 {
+    i16::try_from(value.cast_signed()).unwrap_or(i16::MAX)
+}
+
+fn narrow(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(kind: u8, value: [u64; VALUES]) -> Vec<u8> {
+        let mut bytes = 7_u64.to_ne_bytes().to_vec();
+        bytes.extend([12_u32, 11].iter().flat_map(|word| word.to_ne_bytes()));
+        bytes.extend(29_i16.to_ne_bytes());
+        bytes.extend([1, kind, 0, 0, 0, 0]);
+        bytes.extend(b"loop\0\0\0\0\0\0\0\0\0\0\0\0");
+        bytes.extend(value.iter().flat_map(|value| value.to_ne_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn event_is_read_with_the_layout_of_the_c_header() {
+        let seen = observed(&bytes(2, [9; VALUES])).unwrap();
+        assert_eq!((seen.event.at, seen.event.kind), (Nanos(7), EventKind::Leave(9)));
+        let thread = seen.event.thread;
+        assert_eq!((thread.tid, thread.pid, thread.prio, thread.policy), (12, 11, 29, 1));
+        assert_eq!(thread.comm, Comm::from("loop"));
+        assert_eq!(observed(&bytes(2, [9; VALUES])[..100]), None);
+        assert_eq!(observed(&bytes(99, [9; VALUES])), None);
+    }
+
+    #[test]
+    fn kinds_of_files_are_told_apart() {
+        let kind = |mode: u64, device: u64, name: &str| {
+            let mut bytes = name.as_bytes().to_vec();
+            bytes.resize(16, 0);
+            file(device << 32 | 1 << 16 | mode, &bytes).unwrap().kind
+        };
+        assert_eq!(kind(0o100_644, 0, "log"), FileKind::Regular);
+        assert_eq!(kind(0o020_620, 136 << 20, "0"), FileKind::Terminal);
+        assert_eq!(kind(0o020_600, 1 << 20, "null"), FileKind::Device);
+        assert_eq!(kind(0o600, 1, "[timerfd]"), FileKind::Timer(1));
+        assert_eq!(kind(0o600, 0, "[eventfd]"), FileKind::Object);
+        assert_eq!(file(0, &[0; 16]), None);
+    }
+}

@@ -1,0 +1,29 @@
+//! Whether a program is real-time: its cycles, and breaches of the rules of real-time programming.
+//!
+//! [`Judge`] receives the [events](Event) of a program's real-time threads in the order of time. A
+//! thread's cycle is found from the way it sleeps: a cycle lasts from the end of one such wait to
+//! the start of the next. What happens outside of cycles, as at the start of the program, breaches
+//! no rule.
+
+mod breach;
+mod call;
+mod cycle;
+mod event;
+mod judge;
+mod report;
+mod rule;
+mod thread;
+mod wait;
+
+pub use breach::{Breach, Held};
+pub use cycle::Finished;
+pub use event::{Event, EventKind, File, FileKind, Locks, OutReason, StackId, Thread, WakeContext};
+pub use judge::Judge;
+pub use report::{
+    BreachReport, CycleReport, Frame, Report, Spread, ThreadReport, Verdict, WorstCycle,
+};
+pub use rule::{Level, RULES, Rule};
+pub use wait::Wait;
+
+#[cfg(test)]
+mod tests;

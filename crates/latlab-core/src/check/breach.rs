@@ -1,0 +1,139 @@
+//! Breaches of the rules, summed by rule, subject and stack.
+
+use super::event::StackId;
+use super::rule::Rule;
+use crate::explain::Comm;
+use crate::time::Nanos;
+
+/// Breaches of one rule by one thread at one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// The rule.
+    pub rule: Rule,
+    /// What breached it, such as a system call.
+    pub subject: String,
+    /// The user stack of the first.
+    pub stack: Option<StackId>,
+    /// How often.
+    pub count: u64,
+    /// Time of the first from the start of its cycle.
+    pub moment: Nanos,
+    /// Number of the first cycle with one, from 0.
+    pub first: u64,
+    /// Number of the last cycle with one.
+    pub last: u64,
+    /// Time that the longest took; 0 if it is unknown or there is none.
+    pub longest: Nanos,
+    /// The task that held what the thread waited for, or woke it, in the longest.
+    pub held: Option<Held>,
+}
+
+/// A task that delayed a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Its name.
+    pub comm: Comm,
+    /// Its ID.
+    pub tid: u32,
+    /// The kernel's priority of it.
+    pub prio: i16,
+}
+
+/// Where in the cycles of a thread something happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moment {
+    /// Number of the cycle.
+    pub(super) cycle: u64,
+    /// Time from the start of the cycle.
+    pub(super) offset: Nanos,
+}
+
+/// The breaches of a thread. Those of a cycle count once it is complete.
+#[derive(Debug, Default)]
+pub(super) struct Breaches {
+    complete: Vec<Breach>,
+    /// Those of the cycle in progress.
+    pending: Vec<Breach>,
+}
+
+/// Largest number of different breaches of a thread, and of breaches of a cycle. Others are not
+/// counted.
+const MOST: usize = 4096;
+
+impl Breaches {
+    /// Adds a breach of the cycle in progress.
+    pub(super) fn add(
+        &mut self,
+        (rule, subject): (Rule, String),
+        stack: Option<StackId>,
+        Moment { cycle, offset }: Moment,
+        longest: Nanos,
+        held: Option<Held>,
+    ) {
+        if self.pending.len() < MOST {
+            let (moment, first, last) = (offset, cycle, cycle);
+            self.pending.push(Breach {
+                rule,
+                subject,
+                stack,
+                count: 1,
+                moment,
+                first,
+                last,
+                longest,
+                held,
+            });
+        }
+    }
+
+    /// The cycle in progress is complete.
+    pub(super) fn complete(&mut self) {
+        for new in std::mem::take(&mut self.pending) {
+            let has_room = self.complete.len() < MOST;
+            let same = |known: &&mut Breach| {
+                (known.rule, known.stack) == (new.rule, new.stack) && known.subject == new.subject
+            };
+            match self.complete.iter_mut().find(same) {
+                Some(known) => known.merge(&new),
+                None if has_room => self.complete.push(new),
+                None => {}
+            }
+        }
+    }
+
+    /// Adds a breach of all cycles.
+    pub(super) fn add_whole(
+        &mut self,
+        (rule, subject): (Rule, String),
+        stack: Option<StackId>,
+        count: u64,
+        cycles: u64,
+    ) {
+        self.complete.push(Breach {
+            rule,
+            subject,
+            stack,
+            count,
+            moment: Nanos(0),
+            first: 0,
+            last: cycles.saturating_sub(1),
+            longest: Nanos(0),
+            held: None,
+        });
+    }
+
+    pub(super) fn take(self) -> Vec<Breach> {
+        self.complete
+    }
+}
+
+impl Breach {
+    fn merge(&mut self, other: &Breach) {
+        self.count += other.count;
+        self.last = other.last;
+        if other.longest > self.longest {
+            self.longest = other.longest;
+            self.held = other.held.or(self.held);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! System calls in a cycle: the rule that each breaches.
+
+use super::event::{EventKind, FileKind};
+use super::rule::Rule;
+use super::wait;
+
+/// Calls that map, unmap or resize memory.
+const ALLOCATING: [&str; 8] =
+    ["brk", "mmap", "munmap", "mremap", "madvise", "mprotect", "shmat", "shmdt"];
+/// Calls on a file in their first argument that move data.
+const MOVING: [&str; 16] = [
+    "read",
+    "write",
+    "readv",
+    "writev",
+    "pread64",
+    "pwrite64",
+    "preadv",
+    "pwritev",
+    "preadv2",
+    "pwritev2",
+    "sendfile",
+    "splice",
+    "getdents64",
+    "fallocate",
+    "ftruncate",
+    "sendto",
+];
+/// Calls that use a file system whatever their file is.
+const FILE_SYSTEM: [&str; 34] = [
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "fsync",
+    "fdatasync",
+    "sync",
+    "syncfs",
+    "sync_file_range",
+    "msync",
+    "stat",
+    "lstat",
+    "fstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+    "truncate",
+    "chdir",
+    "readlink",
+    "readlinkat",
+    "link",
+    "symlink",
+    "close",
+    "lseek",
+];
+/// Calls that may block or take long.
+const LONG: [&str; 26] = [
+    "clone",
+    "clone3",
+    "fork",
+    "vfork",
+    "execve",
+    "execveat",
+    "wait4",
+    "waitid",
+    "mlock",
+    "mlock2",
+    "mlockall",
+    "munlock",
+    "munlockall",
+    "socket",
+    "bind",
+    "connect",
+    "accept",
+    "accept4",
+    "shutdown",
+    "membarrier",
+    "sched_setaffinity",
+    "mount",
+    "init_module",
+    "io_setup",
+    "shmget",
+    "memfd_create",
+];
+
+/// The rule that a system call in a cycle breaches even if it does not sleep, and what the call is
+/// about.
+pub(super) fn rule(kind: &EventKind) -> Option<(Rule, String)> {
+    let EventKind::Enter { call, arguments, file, .. } = kind else { return None };
+    let subject = || match file {
+        Some(file) => format!("call of {call} on {}", describe(file.kind, &file.name)),
+        None => format!("call of {call}"),
+    };
+    if ALLOCATING.contains(call) {
+        return Some((Rule::Allocation, format!("call of {call}")));
+    }
+    if MOVING.contains(call) {
+        let kind = file.as_ref().map(|file| file.kind);
+        // Standard output and error may be redirected to anything.
+        let logs = arguments[0] == 1 || arguments[0] == 2;
+        let slow = matches!(kind, Some(FileKind::Regular | FileKind::Terminal | FileKind::Pipe));
+        return (slow || logs).then(|| (Rule::FileIo, subject()));
+    }
+    if FILE_SYSTEM.contains(call) {
+        return Some((Rule::FileIo, subject()));
+    }
+    LONG.contains(call).then(|| (Rule::Syscall, format!("call of {call}")))
+}
+
+/// Whether the call waits for a mutex that does not inherit priority.
+pub(super) fn waits_for_mutex(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Enter { call: "futex", arguments, .. } if wait::is_mutex(arguments))
+}
+
+/// Where a call slept.
+pub(super) fn place(kind: &EventKind) -> String {
+    match kind {
+        _ if waits_for_mutex(kind) => "a mutex without priority inheritance".to_owned(),
+        _ if inherits(kind) => "a mutex with priority inheritance".to_owned(),
+        EventKind::Enter { call, file: Some(file), .. } => {
+            format!("{call} on {}", describe(file.kind, &file.name))
+        }
+        EventKind::Enter { call, .. } => (*call).to_owned(),
+        _ => "the kernel".to_owned(),
+    }
+}
+
+/// Whether the call waits for a lock that inherits priority, which is bounded by its owner.
+pub(super) fn inherits(kind: &EventKind) -> bool {
+    /// `FUTEX_LOCK_PI` and `FUTEX_LOCK_PI2`.
+    const LOCKS: [u64; 2] = [6, 13];
+    matches!(kind, EventKind::Enter { call: "futex", arguments, .. }
+        if LOCKS.contains(&(arguments[1] & 0x7f)))
+}
+
+fn describe(kind: FileKind, name: &str) -> String {
+    match kind {
+        FileKind::Terminal => "a terminal".to_owned(),
+        FileKind::Pipe => "a pipe".to_owned(),
+        FileKind::Socket => "a socket".to_owned(),
+        FileKind::Timer(_) => "a timer".to_owned(),
+        _ if name.is_empty() => "a file".to_owned(),
+        _ => name.to_owned(),
+    }
+}

@@ -1,0 +1,168 @@
+//! Events of real-time threads of user space.
+
+use crate::explain::Comm;
+use crate::time::Nanos;
+
+/// Index of a user stack in the table of its reader.
+pub type StackId = u32;
+
+/// A thread at an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// ID of the thread.
+    pub tid: u32,
+    /// ID of its process.
+    pub pid: u32,
+    /// The kernel's priority: -1 for `SCHED_DEADLINE`, 0 to 98 for real-time priorities 99 to 1.
+    pub prio: i16,
+    /// Number of the scheduling policy, as in `sched_setscheduler(2)`.
+    pub policy: u8,
+    /// Its name.
+    pub comm: Comm,
+}
+
+/// An event of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Time, on `CLOCK_MONOTONIC`.
+    pub at: Nanos,
+    /// The thread.
+    pub thread: Thread,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happened to a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// It begins a system call.
+    Enter {
+        /// Name of the system call.
+        call: &'static str,
+        /// Arguments.
+        arguments: [u64; 6],
+        /// Time in the arguments of `nanosleep` and `clock_nanosleep`.
+        time: Nanos,
+        /// The file in the first argument, if that is one.
+        file: Option<File>,
+        /// Memory locks of the process.
+        locks: Locks,
+        /// Stack of the call; none if it could not be read.
+        stack: Option<StackId>,
+    },
+    /// The system call returns this.
+    Leave(i64),
+    /// A page fault begins.
+    Fault {
+        /// Address that was accessed.
+        address: u64,
+        /// Stack pointer at the fault.
+        stack_pointer: u64,
+        /// Whether the page is there, but may not be written (copy on write).
+        protection: bool,
+        /// Whether the kernel accessed the memory during a system call.
+        in_kernel: bool,
+        /// Stack of the access.
+        stack: Option<StackId>,
+    },
+    /// The page fault has been handled.
+    Faulted {
+        /// Whether the page was read from a disk.
+        major: bool,
+    },
+    /// It is woken.
+    Waking {
+        /// ID of the task that was running on the waking CPU.
+        waker: u32,
+        /// The kernel's priority of that task.
+        prio: i16,
+        /// Name of that task.
+        comm: Comm,
+        /// Where that happened.
+        context: WakeContext,
+    },
+    /// It leaves the CPU.
+    Out {
+        /// Why it leaves.
+        reason: OutReason,
+        /// The next task.
+        next: u32,
+        /// The kernel's priority of the next task.
+        prio: i16,
+        /// Name of the next task.
+        comm: Comm,
+        /// Whether the next task is a kernel thread.
+        kernel: bool,
+    },
+    /// It gets the CPU.
+    In,
+    /// It is moved to another CPU.
+    Migrate,
+    /// It starts another process.
+    Fork,
+    /// It executes another program.
+    Exec,
+    /// It exits.
+    Exit,
+}
+
+/// Why a task leaves the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutReason {
+    /// It sleeps.
+    Sleeps,
+    /// It is runnable, and another task has replaced it.
+    Preempted,
+    /// It waits for a spinlock of a `PREEMPT_RT` kernel, which inherits priority.
+    KernelLock,
+}
+
+/// Where a task was woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeContext {
+    /// This kernel does not say.
+    Unknown,
+    /// In an interrupt, or a thread that handles one.
+    Interrupt,
+    /// In another task.
+    Task,
+    /// In the owner of a lock with priority inheritance.
+    Lock,
+}
+
+/// Memory locks of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Locks {
+    /// Whether memory mapped from now on is locked (`MCL_FUTURE`).
+    pub future: bool,
+    /// Whether any memory is locked.
+    pub any: bool,
+}
+
+/// An open file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its kind.
+    pub kind: FileKind,
+    /// Last part of its path, at most 15 bytes.
+    pub name: String,
+}
+
+/// Kind of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A file or folder on a file system.
+    Regular,
+    /// A terminal.
+    Terminal,
+    /// A pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// Another character or block device.
+    Device,
+    /// A timer of `timerfd_create(2)` on the clock of this number.
+    Timer(u32),
+    /// Another object of the kernel with a file descriptor, such as an eventfd.
+    Object,
+}

@@ -1,0 +1,198 @@
+//! The rules of real-time programming that are checked.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A rule. Its ID is stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// No page fault in the cycle.
+    Fault,
+    /// No memory is mapped or unmapped in the cycle.
+    Allocation,
+    /// No file or terminal is written or read in the cycle.
+    FileIo,
+    /// The thread sleeps only where its cycle waits.
+    Sleep,
+    /// A contended mutex inherits priority.
+    NonPi,
+    /// No lower-priority task holds what the thread waits for.
+    Inversion,
+    /// No lower-priority task wakes the thread.
+    Waker,
+    /// Memory is locked.
+    NotLocked,
+    /// Timers are on the monotonic clock.
+    WallClock,
+    /// Periods are absolute.
+    Drift,
+    /// No lower-priority task runs while the thread is runnable.
+    Throttled,
+    /// A cycle ends before its deadline.
+    Overrun,
+    /// Periods that passed during an overrun are skipped.
+    CatchUp,
+    /// Memory that is mapped later is locked.
+    LockFuture,
+    /// No system call in the cycle that may block.
+    Syscall,
+    /// The thread stays on its CPU.
+    Migration,
+    /// No other real-time thread preempts the thread.
+    SharedCpu,
+    /// All symbols are bound at the start.
+    LazyBinding,
+}
+
+/// How serious a breach is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// The time of the cycle has no bound.
+    Error,
+    /// The cycle takes longer than needed, or may fail under other conditions.
+    Warning,
+}
+
+/// All rules, the most serious first.
+pub const RULES: [Rule; 18] = [
+    Rule::Fault,
+    Rule::Inversion,
+    Rule::NonPi,
+    Rule::Sleep,
+    Rule::Allocation,
+    Rule::FileIo,
+    Rule::Throttled,
+    Rule::Waker,
+    Rule::WallClock,
+    Rule::Drift,
+    Rule::NotLocked,
+    Rule::Overrun,
+    Rule::CatchUp,
+    Rule::LockFuture,
+    Rule::Syscall,
+    Rule::SharedCpu,
+    Rule::Migration,
+    Rule::LazyBinding,
+];
+
+/// ID, level, meaning and remedy of a rule.
+type About = (&'static str, Level, &'static str, &'static str);
+
+impl Rule {
+    /// The ID, as in `--fail-on`.
+    pub fn id(self) -> &'static str {
+        self.about().0
+    }
+
+    /// How serious a breach is by default.
+    pub fn level(self) -> Level {
+        self.about().1
+    }
+
+    /// What a breach means, in one sentence.
+    pub fn meaning(self) -> &'static str {
+        self.about().2
+    }
+
+    /// What to do, in one sentence.
+    pub fn remedy(self) -> &'static str {
+        self.about().3
+    }
+
+    #[rustfmt::skip]
+    fn about(self) -> About {
+        match self {
+            Rule::Fault => ("fault", Level::Error,
+                "The kernel had to provide a page of memory during the cycle.",
+                "Call mlockall(MCL_CURRENT | MCL_FUTURE) and touch all memory and the stack before the first cycle."),
+            Rule::Allocation => ("allocation", Level::Error,
+                "The cycle asked the kernel to map, unmap or resize memory, as malloc() and free() do.",
+                "Allocate before the first cycle, or from a pool; with glibc, set M_MMAP_MAX to 0 and M_TRIM_THRESHOLD to -1 by mallopt()."),
+            Rule::FileIo => ("file-io", Level::Error,
+                "The cycle used a file, a pipe or a terminal, as logging does; the call may wait for a disk or a reader.",
+                "Pass the data through memory to a thread that is not real-time, which writes it."),
+            Rule::Sleep => ("sleep", Level::Error,
+                "The thread slept during the cycle on something other than what its cycle waits for.",
+                "Use calls that do not block, or move the work to another thread."),
+            Rule::NonPi => ("non-pi", Level::Error,
+                "The thread waited for a mutex without priority inheritance: its owner may be preempted for any time.",
+                "Set PTHREAD_PRIO_INHERIT by pthread_mutexattr_setprotocol(), or share the data without a lock."),
+            Rule::Inversion => ("inversion", Level::Error,
+                "A lower-priority task held a mutex without priority inheritance while the thread waited for it.",
+                "Set PTHREAD_PRIO_INHERIT by pthread_mutexattr_setprotocol(), or share the data without a lock."),
+            Rule::Waker => ("waker", Level::Error,
+                "A lower-priority task woke the thread, which therefore depends on when that task runs.",
+                "Let a timer, an interrupt or a task of at least its priority wake the thread."),
+            Rule::NotLocked => ("not-locked", Level::Error,
+                "No memory of the program is locked: the kernel may take away its pages, also those of its code.",
+                "Call mlockall(MCL_CURRENT | MCL_FUTURE) before the first cycle."),
+            Rule::WallClock => ("wall-clock", Level::Error,
+                "The thread waits for a time on CLOCK_REALTIME, which jumps when somebody sets the clock.",
+                "Use CLOCK_MONOTONIC; for condition variables, pthread_condattr_setclock()."),
+            Rule::Drift => ("drift", Level::Error,
+                "The thread sleeps for a time instead of until a time, so that each cycle is later by its own length and latency.",
+                "Use clock_nanosleep() with TIMER_ABSTIME, and add the period to the time of the last wake-up."),
+            Rule::Throttled => ("throttled", Level::Error,
+                "A lower-priority task ran while the thread was runnable: the kernel limits the time of real-time tasks.",
+                "Keep the cycle below its share of the CPU; see sched_rt_runtime_us, the fair server of the kernel, and the runtime of SCHED_DEADLINE."),
+            Rule::Overrun => ("overrun", Level::Warning,
+                "A cycle ended after its deadline.",
+                "See what the longest cycles waited for, and run latlab explain for their wake-ups."),
+            Rule::CatchUp => ("catch-up", Level::Warning,
+                "After an overrun, the thread ran the cycles it had missed at once, one after the other.",
+                "Compare the time with the end of the period, and skip periods that have passed."),
+            Rule::LockFuture => ("lock-future", Level::Warning,
+                "Memory that the program maps later is not locked.",
+                "Add MCL_FUTURE to mlockall()."),
+            Rule::Syscall => ("syscall", Level::Warning,
+                "The cycle made a system call that may block or take long.",
+                "Make the call before the first cycle, or in a thread that is not real-time."),
+            Rule::SharedCpu => ("shared-cpu", Level::Warning,
+                "Another real-time thread preempted the thread on its CPU.",
+                "Give the threads CPUs of their own, or add the other's time to the response time."),
+            Rule::Migration => ("migration", Level::Warning,
+                "The kernel moved the thread to another CPU, whose caches hold none of its data.",
+                "Pin the thread by pthread_setaffinity_np()."),
+            Rule::LazyBinding => ("lazy-binding", Level::Warning,
+                "The first call of each library function looks up its symbol.",
+                "Link with -Wl,-z,now, or set LD_BIND_NOW=1."),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rule, String> {
+        let found = RULES.into_iter().find(|rule| rule.id() == text);
+        found.ok_or_else(|| {
+            let ids = RULES.map(Rule::id);
+            format!("there is no rule '{text}': {}", crate::suggest::hint(text, &ids))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_found_by_their_ids() {
+        for rule in RULES {
+            assert_eq!(rule.id().parse(), Ok(rule));
+            let json = serde_json::to_string(&rule).unwrap();
+            assert_eq!(json, format!("\"{}\"", rule.id()));
+            assert!(rule.meaning().ends_with('.') && rule.remedy().ends_with('.'));
+        }
+        assert!("faults".parse::<Rule>().unwrap_err().contains("fault"));
+    }
+}

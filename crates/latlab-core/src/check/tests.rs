@@ -1,0 +1,231 @@
+//! Tests of the judge with made-up events.
+
+use super::*;
+use crate::explain::Comm;
+use crate::time::Nanos;
+
+/// Microseconds.
+const US: u64 = 1000;
+/// The period of the thread, in microseconds.
+const PERIOD: u64 = 1000;
+
+/// A thread of priority 50 and what happens to it.
+struct Script {
+    judge: Judge,
+    now: u64,
+}
+
+impl Script {
+    fn new(deadline: Option<Nanos>) -> Script {
+        Script { judge: Judge::new(deadline), now: 0 }
+    }
+
+    fn add(&mut self, after: u64, kind: EventKind) {
+        self.now += after;
+        let comm = Comm::from("loop");
+        let thread = Thread { tid: 7, pid: 6, prio: 49, policy: 1, comm };
+        self.judge.add(Event { at: Nanos(self.now * US), thread, kind });
+    }
+
+    fn call(&mut self, call: &'static str, arguments: [u64; 6], time: Nanos) {
+        let locks = Locks { future: true, any: true };
+        self.add(1, EventKind::Enter { call, arguments, time, file: None, locks, stack: Some(1) });
+    }
+
+    /// Sleeps until the given microsecond, and is woken by this task in that context.
+    fn sleep(&mut self, until: u64, waker: (i16, WakeContext)) {
+        let comm = Comm::from("other");
+        let out = |reason| EventKind::Out { reason, next: 9, prio: 120, comm, kernel: false };
+        self.add(1, out(OutReason::Sleeps));
+        let (prio, context) = waker;
+        let after = until.saturating_sub(self.now);
+        self.add(after, EventKind::Waking { waker: 9, prio, comm, context });
+        self.add(2, EventKind::In);
+    }
+
+    /// Waits for the absolute time of a cycle.
+    fn wait(&mut self, cycle: u64) {
+        let due = cycle * PERIOD;
+        self.call("clock_nanosleep", [1, 1, 0, 0, 0, 0], Nanos(due * US));
+        if due > self.now {
+            self.sleep(due, (120, WakeContext::Interrupt));
+        }
+        self.add(1, EventKind::Leave(0));
+    }
+
+    /// Runs cycles, in each of which `act` happens.
+    fn cycles(mut self, act: impl Fn(&mut Script, u64)) -> ThreadReport {
+        for cycle in 1..=100 {
+            self.wait(cycle);
+            act(&mut self, cycle);
+        }
+        self.wait(101);
+        let mut report = self.judge.report(&mut |_, _| Vec::new(), &|_| false);
+        report.threads.pop().expect("it has a cycle")
+    }
+}
+
+/// The breaches of cycles in each of which `act` happens.
+fn breaches(act: impl Fn(&mut Script, u64)) -> Vec<(Rule, u64)> {
+    let thread = Script::new(None).cycles(act);
+    thread.breaches.iter().map(|breach| (breach.rule, breach.count)).collect()
+}
+
+#[test]
+fn correct_loop_breaches_no_rule_and_has_its_times() {
+    let thread = Script::new(None).cycles(|script, _| script.now += 100);
+    assert_eq!(thread.breaches, []);
+    let cycle = thread.cycle;
+    assert_eq!((cycle.count, cycle.period), (100, Some(Nanos(PERIOD * US))));
+    assert_eq!((thread.policy.as_str(), cycle.overruns), ("SCHED_FIFO 50", 0));
+    assert_eq!((cycle.latency.max, cycle.running.max), (Nanos(3 * US), Nanos(101 * US)));
+    assert_eq!(cycle.response.max, Nanos(104 * US));
+}
+
+#[test]
+fn start_and_end_of_a_program_are_not_judged() {
+    let mut script = Script::new(None);
+    script.call("mmap", [0; 6], Nanos(0));
+    script.add(1, EventKind::Leave(0));
+    for cycle in 1..=10 {
+        script.wait(cycle);
+    }
+    script.call("munmap", [0; 6], Nanos(0));
+    script.add(1, EventKind::Leave(0));
+    script.add(1, EventKind::Exit);
+    let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+    assert_eq!(report.threads[0].breaches, []);
+    assert_eq!(report.threads[0].cycle.count, 9);
+}
+
+#[test]
+fn system_calls_breach_the_rules_of_their_kind() {
+    for (call, rule) in [
+        ("mmap", Some(Rule::Allocation)),
+        ("openat", Some(Rule::FileIo)),
+        ("clone", Some(Rule::Syscall)),
+        ("gettid", None),
+    ] {
+        let found = breaches(|script, _| {
+            script.call(call, [5, 0, 0, 0, 0, 0], Nanos(0));
+            script.add(1, EventKind::Leave(0));
+        });
+        assert_eq!(found, rule.map(|rule| (rule, 100)).into_iter().collect::<Vec<_>>(), "{call}");
+    }
+}
+
+#[test]
+fn sleep_is_judged_by_what_it_waits_for() {
+    const MUTEX: [u64; 6] = [0x1000, 128, 2, 0, 0, 0];
+    const PI_MUTEX: [u64; 6] = [0x1000, 128 | 6, 0, 0, 0, 0];
+    for (call, arguments, waker, rule) in [
+        ("getrandom", [0; 6], 120, Some(Rule::Sleep)),
+        ("futex", MUTEX, 120, Some(Rule::Inversion)),
+        ("futex", MUTEX, 9, Some(Rule::NonPi)),
+        ("futex", PI_MUTEX, 120, None),
+    ] {
+        let found = breaches(|script, _| {
+            script.call(call, arguments, Nanos(0));
+            script.sleep(script.now + 50, (waker, WakeContext::Task));
+            script.add(1, EventKind::Leave(0));
+        });
+        assert_eq!(found, rule.map(|rule| (rule, 100)).into_iter().collect::<Vec<_>>(), "{call}");
+    }
+}
+
+#[test]
+fn fault_has_its_kind_and_duration() {
+    let thread = Script::new(None).cycles(|script, cycle| {
+        let (address, stack_pointer) = (0x7000_0000, 0x7000_0100);
+        let (protection, in_kernel, stack) = (false, false, Some(2));
+        let fault = EventKind::Fault { address, stack_pointer, protection, in_kernel, stack };
+        script.add(1, fault);
+        script.add(20, EventKind::Faulted { major: cycle == 3 });
+    });
+    let found = thread.breaches.iter().map(|b| (b.subject.as_str(), b.count, b.longest));
+    let took = Nanos(20 * US);
+    let expected = [("page fault (stack)", 99, took), ("major page fault (stack)", 1, took)];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    assert_eq!(thread.breaches[1].first, 2);
+}
+
+#[test]
+fn overruns_are_errors_only_with_a_deadline() {
+    let act = |script: &mut Script, cycle: u64| {
+        script.now += if cycle == 50 { 2500 } else { 100 };
+    };
+    let found = Script::new(None).cycles(act);
+    let rules: Vec<(Rule, Level)> = found.breaches.iter().map(|b| (b.rule, b.level)).collect();
+    assert_eq!(rules, [(Rule::Overrun, Level::Warning), (Rule::CatchUp, Level::Warning)]);
+    let worst = found.cycle.worst.expect("there are cycles");
+    assert_eq!((worst.number, worst.running), (49, Nanos(2501 * US)));
+    let found = Script::new(Some(Nanos(50 * US))).cycles(act);
+    assert_eq!(found.cycle.overruns, 100);
+    assert_eq!((found.breaches[0].rule, found.breaches[0].level), (Rule::Overrun, Level::Error));
+}
+
+#[test]
+fn preemption_is_charged_to_its_task() {
+    for (prio, kernel, rule) in
+        [(120, false, Some(Rule::Throttled)), (9, false, Some(Rule::SharedCpu)), (9, true, None)]
+    {
+        let thread = Script::new(None).cycles(|script, _| {
+            let (comm, reason) = (Comm::from("other"), OutReason::Preempted);
+            script.add(1, EventKind::Out { reason, next: 9, prio, comm, kernel });
+            script.add(30, EventKind::In);
+        });
+        let found: Vec<Rule> = thread.breaches.iter().map(|breach| breach.rule).collect();
+        assert_eq!(found, rule.into_iter().collect::<Vec<_>>());
+        let worst = thread.cycle.worst.expect("there are cycles");
+        assert_eq!((worst.preempted, worst.preemptor.as_deref()), (Nanos(30 * US), Some("other")));
+    }
+}
+
+#[test]
+fn relative_and_wall_clock_waits_are_breaches() {
+    for (call, arguments, rule) in [
+        ("nanosleep", [0; 6], Rule::Drift),
+        ("clock_nanosleep", [1, 0, 0, 0, 0, 0], Rule::Drift),
+        ("clock_nanosleep", [0, 1, 0, 0, 0, 0], Rule::WallClock),
+    ] {
+        let mut script = Script::new(None);
+        for cycle in 1..=10 {
+            script.call(call, arguments, Nanos(900 * US));
+            script.sleep(cycle * PERIOD, (120, WakeContext::Interrupt));
+            script.add(1, EventKind::Leave(0));
+        }
+        script.call(call, arguments, Nanos(900 * US));
+        let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+        let found: Vec<Rule> = report.threads[0].breaches.iter().map(|one| one.rule).collect();
+        assert_eq!(found, [rule], "{call}");
+    }
+}
+
+#[test]
+fn wake_up_by_a_lower_priority_task_is_a_breach() {
+    for (prio, context, count) in [
+        (120, WakeContext::Task, 10),
+        (9, WakeContext::Task, 0),
+        (120, WakeContext::Interrupt, 0),
+        (120, WakeContext::Unknown, 0),
+    ] {
+        let mut script = Script::new(None);
+        for cycle in 1..=11 {
+            script.call("futex", [0x1000, 137, 0, 0, 0, 0], Nanos(0));
+            script.sleep(cycle * PERIOD, (prio, context));
+            script.add(1, EventKind::Leave(0));
+        }
+        let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+        let found: u64 = report.threads[0].breaches.iter().map(|breach| breach.count).sum();
+        assert_eq!(found, count, "{prio} {context:?}");
+    }
+}
+
+#[test]
+fn thread_that_never_waits_has_no_cycle() {
+    let mut script = Script::new(None);
+    script.call("mmap", [0; 6], Nanos(0));
+    script.add(1, EventKind::Leave(0));
+    let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+    assert_eq!((report.threads.len(), report.without_cycle), (0, vec!["loop [7]".to_owned()]));
+}

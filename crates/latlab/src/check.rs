@@ -1,0 +1,7 @@
+//! Checking whether a program is real-time: its threads are watched while it runs.
+
+mod image;
+mod stacks;
+mod watch;
+
+pub(crate) use watch::{Order, Subject, watch};

@@ -1,0 +1,250 @@
+//! Watching a program, from its start or while it runs.
+
+use super::stacks::Stacks;
+use crate::explain::proc;
+use crate::failure::{Failure, Result, failed};
+use blazesym::symbolize::Symbolizer;
+use latlab_bpf::{Checker, Observed};
+use latlab_core::check::{EventKind, Judge, Report};
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
+use latlab_sys::process::{self, Running};
+use latlab_sys::root::Root;
+use latlab_sys::sched;
+use latlab_sys::signal::{Event, Signals};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::AsFd as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitStatus, Stdio};
+
+/// What to check.
+pub(crate) struct Order {
+    pub(crate) subject: Subject,
+    /// Deadline of each cycle; by default the next cycle.
+    pub(crate) deadline: Option<Nanos>,
+    /// How long to watch; without it, until the program ends.
+    pub(crate) length: Option<Nanos>,
+}
+
+/// The program to check.
+pub(crate) enum Subject {
+    /// A running process.
+    Process(u32),
+    /// A program to start, with its arguments.
+    Command(Vec<OsString>),
+}
+
+/// A program that is watched.
+struct Watching {
+    checker: Checker,
+    judge: Judge,
+    stacks: Stacks,
+    began: Nanos,
+}
+
+/// Time between two reads.
+const PACE: Nanos = Nanos::from_millis(10);
+/// Time that a program has for ending when it is asked to.
+const PATIENCE: Nanos = Nanos::from_secs(5);
+
+/// Watches a program until it ends, the time is up, or the user ends it.
+pub(crate) fn watch(order: &Order, signals: &Signals) -> Result<Report> {
+    let parent = match order.subject {
+        Subject::Process(pid) => {
+            refuse_unsuitable(pid, &format!("--pid {pid}"))?;
+            None
+        }
+        Subject::Command(_) => Some(std::process::id()),
+    };
+    let checker = Checker::start(parent);
+    let checker = checker.map_err(|e| Failure::Unsupported(format!("check: {e}")))?;
+    let judge = Judge::new(order.deadline);
+    let began = clock::now();
+    let watching = Watching { checker, judge, stacks: Stacks::default(), began };
+    match &order.subject {
+        Subject::Process(pid) => watching.process(*pid, order.length, signals),
+        Subject::Command(words) => watching.command(words, order.length, signals),
+    }
+}
+
+impl Watching {
+    fn process(mut self, pid: u32, length: Option<Nanos>, signals: &Signals) -> Result<Report> {
+        let start = proc::start_time(pid);
+        self.checker.watch(pid).map_err(reading_failed)?;
+        self.stacks.image(pid);
+        let mut ended = None;
+        while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != Event::End {
+            self.read()?;
+            let gone = proc::has_ended(pid) || proc::start_time(pid) != start;
+            ended = gone.then(|| format!("the process ended after {}", self.elapsed()));
+        }
+        let name = Root::default().text(format!("proc/{pid}/comm")).unwrap_or_default();
+        self.finish(format!("{name} [{pid}]"), ended)
+    }
+
+    fn command(
+        mut self,
+        words: &[OsString],
+        length: Option<Nanos>,
+        signals: &Signals,
+    ) -> Result<Report> {
+        let name = words[0].to_string_lossy().into_owned();
+        let path = process::find(&words[0])
+            .ok_or_else(|| Failure::Failed(format!("{name}: program not found")))?;
+        refuse_class(&path, &name)?;
+        let mut command = process::command(&words[0]);
+        // Standard output has the report only.
+        let stderr = std::io::stderr().as_fd().try_clone_to_owned();
+        let stderr = stderr.map_err(|e| failed("stderr can't be passed on", e))?;
+        command.args(&words[1..]).stdout(Stdio::from(stderr));
+        let mut program = Running::start(&mut command).map_err(|e| failed(&name, e))?;
+        // The images have to be read before the program ends. If this fails, some may be missing.
+        let _ = sched::raise_priority();
+        self.stacks.image(program.child().id());
+        let mut ended = None;
+        while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != Event::End {
+            self.read()?;
+            let status = program.child().try_wait().map_err(|e| failed(&name, e))?;
+            ended = status.map(|status| self.end(status));
+        }
+        if ended.is_none() {
+            program.end(PATIENCE).map_err(|e| failed(&name, e))?;
+        }
+        let words = words.iter().map(|word| word.to_string_lossy());
+        self.finish(words.collect::<Vec<_>>().join(" "), ended)
+    }
+
+    /// How the program ended.
+    fn end(&self, status: ExitStatus) -> String {
+        let how = match (status.code(), status.signal()) {
+            (Some(0), _) => String::new(),
+            (Some(code), _) => format!(" with exit code {code}"),
+            (None, Some(signal)) => format!(" by signal {signal}"),
+            (None, None) => String::new(),
+        };
+        format!("the program ended after {}{how}", self.elapsed())
+    }
+
+    fn elapsed(&self) -> Nanos {
+        clock::now() - self.began
+    }
+
+    fn is_over(&self, length: Option<Nanos>) -> bool {
+        length.is_some_and(|length| self.elapsed() >= length)
+    }
+
+    /// Reads all events so far.
+    fn read(&mut self) -> Result<()> {
+        let (judge, stacks) = (&mut self.judge, &mut self.stacks);
+        while self
+            .checker
+            .read(Nanos(0), &mut |observed| add(judge, stacks, observed))
+            .map_err(reading_failed)?
+        {}
+        self.stacks.end_batch();
+        Ok(())
+    }
+
+    fn finish(mut self, program: String, ended: Option<String>) -> Result<Report> {
+        self.read()?;
+        let end = ended.clone().unwrap_or_else(|| "it runs on".to_owned());
+        if self.judge.realtime_threads() == 0 {
+            return Err(Failure::Failed(format!(
+                "{program}: no thread was real-time while it was watched ({end}): give it a \
+                 real-time policy, as sched_setscheduler() or latlab exec --fifo 80 does"
+            )));
+        }
+        let (symbolizer, mut lacks) = (Symbolizer::new(), BTreeSet::new());
+        let (stacks, checker) = (&self.stacks, &self.checker);
+        let mut report =
+            self.judge.report(&mut |_, id| stacks.frames(&symbolizer, id, &mut lacks), &|pid| {
+                stacks.is_lazy(pid)
+            });
+        if report.threads.is_empty() {
+            return Err(Failure::Failed(format!(
+                "{program}: no cycle was found in {} ({end}): a cycle is found when a real-time \
+                 thread has slept three times in the same call",
+                report.without_cycle.join(", ")
+            )));
+        }
+        report.program = program;
+        report.kernel = latlab_sys::machine::read(&Root::default()).kernel;
+        report.lost = checker.lost();
+        report.notes.extend(ended.filter(|text| text.contains(" with ") || text.contains(" by ")));
+        report.notes.extend(lacks);
+        report.notes.extend(limits(checker));
+        Ok(report)
+    }
+}
+
+/// Adds an event to the judge, with its stack.
+fn add(judge: &mut Judge, stacks: &mut Stacks, observed: Observed) {
+    let mut event = observed.event;
+    let pid = event.thread.pid;
+    if let EventKind::Enter { stack, .. } | EventKind::Fault { stack, .. } = &mut event.kind {
+        *stack = observed.stack.and_then(|stack| stacks.add(pid, &stack));
+    }
+    if event.kind == EventKind::Exec {
+        stacks.forget(pid);
+    }
+    judge.add(event);
+}
+
+/// What the check can't see on this kernel, or has lost.
+fn limits(checker: &Checker) -> Vec<String> {
+    let missing = checker.missing();
+    let lacks = |name: &str| missing.iter().any(|one| one == name);
+    let mut limits = Vec::new();
+    if lacks("page_fault_user") {
+        limits.push("not checked: page faults, which this kernel does not report".to_owned());
+    } else if lacks("handle_mm_fault") {
+        limits.push("unknown on this kernel: the duration of page faults".to_owned());
+    }
+    if lacks("preemption count") {
+        limits.push(
+            "not checked: wakers, which this kernel does not tell from interrupts".to_owned(),
+        );
+    }
+    if checker.lost() > 0 {
+        let lost = checker.lost();
+        limits.push(format!("{lost} events were lost, so that breaches may be missing"));
+    }
+    if checker.unwatched() > 0 {
+        let unwatched = checker.unwatched();
+        limits
+            .push(format!("{unwatched} child processes were not watched: more than 1024 at once"));
+    }
+    limits
+}
+
+fn reading_failed(error: std::io::Error) -> Failure {
+    failed("the events can't be read", error)
+}
+
+/// Refuses a process that is not there, is a kernel thread, or is of another architecture.
+fn refuse_unsuitable(pid: u32, name: &str) -> Result<()> {
+    proc::threads(pid)?;
+    let root = Root::default();
+    if root.link(format!("proc/{pid}/exe")).is_none() {
+        return Err(Failure::Failed(format!(
+            "{name}: it is a kernel thread or has ended: only programs can be checked"
+        )));
+    }
+    refuse_class(&root.path(format!("proc/{pid}/exe")), name)
+}
+
+/// Refuses a 32-bit program. Scripts pass.
+fn refuse_class(path: &std::path::Path, name: &str) -> Result<()> {
+    let mut head = [0; 5];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    if read.is_ok() && head[..4] == *b"\x7fELF" && head[4] == 1 {
+        return Err(Failure::Unsupported(format!(
+            "{name}: it is a 32-bit program, whose system calls have other numbers: build it for \
+             64 bits"
+        )));
+    }
+    Ok(())
+}

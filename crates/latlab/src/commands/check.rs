@@ -1,0 +1,137 @@
+//! `latlab check`: whether a program is real-time.
+
+use super::complete;
+use super::guest_program::GuestProgram;
+use super::target_options::TargetOptions;
+use crate::check::{Order, Subject, watch};
+use crate::failure::{Failure, Result, failed};
+use crate::format::{self, check, junit};
+use crate::message::Stream;
+use latlab_core::check::{Report, Rule, Verdict};
+use latlab_core::time::Nanos;
+use latlab_sys::file::write_atomically;
+use latlab_sys::signal::Signals;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  latlab check -- ./control                    start a program and check it until it ends
+  latlab check --pid 4711 --for 30s            check a running program
+  latlab check --deadline 800us -- ./control   each cycle has to end within 800 us
+  latlab check --on lab:rt -- ./control        the same in the laboratory, with repeatable times
+  latlab check --fail-on fault,allocation --junit check.xml -- ./control";
+
+/// Check whether a program is real-time: breaches of the rules in its cycles
+///
+/// Watches the real-time threads of a program and of its child processes. The cycle of a thread is
+/// found from the way it sleeps (clock_nanosleep, timerfd, poll, futex, SCHED_DEADLINE): it lasts
+/// from the end of one wait to the start of the next. Page faults, memory allocation, file I/O,
+/// sleeping, mutexes without priority inheritance and other breaches in cycles are reported with
+/// the function, file and line of the program. What happens before the first cycle breaches no
+/// rule.
+///
+/// The output begins with the verdict. The breaches of each thread follow, errors before warnings,
+/// then its cycle: latency, running time and response time. The exit code is 1 if there is an
+/// error, or a breach of a rule of --fail-on. The program's output goes to stderr.
+///
+/// It needs root, or the capabilities CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Check {
+    /// Check this process
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Stop after this time [default: 10s with --pid, otherwise when the program ends]
+    #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
+    length: Option<Nanos>,
+    /// Time within which each cycle has to end, from when it is due; an overrun is then an error
+    /// [default: the next cycle]
+    #[arg(long, value_name = "TIME", value_parser = super::positive)]
+    deadline: Option<Nanos>,
+    /// Exit with 1 for breaches of these rules only [default: all errors]
+    #[arg(long, value_name = "RULE,…", value_delimiter = ',')]
+    fail_on: Vec<Rule>,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// Also write a JUnit XML file with a test case for each rule
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    #[command(flatten)]
+    guest: GuestProgram,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND", value_hint = complete::COMMAND, required_unless_present = "pid", conflicts_with = "pid")]
+    command: Vec<OsString>,
+    #[command(flatten)]
+    options: TargetOptions,
+}
+
+/// Time for which a running process is watched by default.
+const LENGTH: Nanos = Nanos::from_secs(10);
+
+impl Check {
+    /// Returns the exit code: 0, or 1 for a program that is not real-time. From a guest, it may also
+    /// be that of a failure there.
+    pub(super) fn run(&self) -> Result<u8> {
+        if self.guest.on.is_some() {
+            return self.run_in_guest();
+        }
+        self.options.refuse_any()?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        self.show(&watch(&self.order(), &signals)?)
+    }
+
+    fn run_in_guest(&self) -> Result<u8> {
+        if self.pid.is_some() {
+            let why = "--pid names a process of this machine: with --on, give a program";
+            return Err(Failure::Failed(why.to_owned()));
+        }
+        let flags = [("for", self.length), ("deadline", self.deadline)];
+        let flags = flags.into_iter().filter_map(|(name, time)| Some((name, time?)));
+        let flags = flags.map(|(name, time)| format!("--{name}={}ns", time.0));
+        let words = ["check", "--json"].map(str::to_owned).into_iter().chain(flags).collect();
+        let mut json = Vec::new();
+        let mut output = |stream: Stream, bytes: &[u8]| match stream {
+            Stream::Stdout => {
+                json.extend_from_slice(bytes);
+                Ok(())
+            }
+            Stream::Stderr => format::pass(stream, bytes),
+        };
+        let code = self.guest.run(words, &self.command, &self.options, &mut output)?;
+        if code > 1 {
+            return Ok(code);
+        }
+        let report: Report = serde_json::from_slice(&json)
+            .map_err(|e| failed("the guest's report can't be read", e))?;
+        self.show(&report)
+    }
+
+    /// Prints the report. Returns the exit code.
+    fn show(&self, report: &Report) -> Result<u8> {
+        if let Some(path) = &self.junit {
+            let xml = junit::xml("check", &check::cases(report, &self.fail_on));
+            write_atomically(path, xml.as_bytes())
+                .map_err(|e| failed(&path.display().to_string(), e))?;
+        }
+        if self.json {
+            let json = serde_json::to_string_pretty(report).expect("a report is plain data");
+            format::put(&(json + "\n"))?;
+        } else {
+            format::show(&check::text(report, &self.fail_on))?;
+        }
+        Ok(match report.verdict(&self.fail_on) {
+            Verdict::RealTime => 0,
+            Verdict::NotRealTime => 1,
+        })
+    }
+
+    fn order(&self) -> Order {
+        let (subject, length) = match self.pid {
+            Some(pid) => (Subject::Process(pid), Some(self.length.unwrap_or(LENGTH))),
+            None => (Subject::Command(self.command.clone()), self.length),
+        };
+        Order { subject, deadline: self.deadline, length }
+    }
+}

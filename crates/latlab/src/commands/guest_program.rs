@@ -1,0 +1,102 @@
+//! Options of the commands that start a program in a guest.
+
+use super::complete;
+use super::target_options::TargetOptions;
+use crate::failure::{Failure, Result, failed};
+use crate::format::live;
+use crate::format::progress::Bar;
+use crate::lab::{Program, Variables};
+use crate::session::Output;
+use crate::target;
+use latlab_sys::process;
+use latlab_sys::signal::Signals;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+/// The options.
+#[derive(Debug, clap::Args)]
+pub(super) struct GuestProgram {
+    /// Run the program in a guest: lab:PROFILE or vm:PROFILE (see: latlab list profiles)
+    #[arg(long, value_name = "TARGET", add = complete::targets())]
+    pub(super) on: Option<String>,
+    /// Copy this file or folder into the guest; the program's libraries are copied automatically
+    #[arg(long, value_name = "PATH", requires = "on")]
+    with: Vec<PathBuf>,
+    /// Working directory in the guest [default: /]
+    #[arg(long, value_name = "DIR", requires = "on")]
+    chdir: Option<PathBuf>,
+    /// Environment variable in the guest; without =VALUE, its value here is copied
+    #[arg(long, value_name = "NAME[=VALUE]", requires = "on")]
+    env: Vec<String>,
+}
+
+impl GuestProgram {
+    /// Runs latlab in the guest with these words, followed by the program's path and its arguments.
+    /// `output` receives what it writes. Returns its exit code.
+    pub(super) fn run(
+        &self,
+        words: Vec<String>,
+        command: &[OsString],
+        options: &TargetOptions,
+        output: &mut Output<'_>,
+    ) -> Result<u8> {
+        let name = self.on.as_deref().unwrap_or("native");
+        let target = target::find(name)?;
+        let path = locate(&command[0])?;
+        let words = with_command(words, path.as_os_str(), &command[1..])?;
+        let (folder, variables) = (self.folder()?, self.variables()?);
+        let program = Program { words, path, with: self.with.clone(), folder, variables };
+        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let mut watch = live::view(None);
+        let mut bar = Bar::new(&signals);
+        let mut session = options.session(&signals, watch.as_mut(), &mut bar);
+        target.exec(name, &program, &mut session, output)
+    }
+
+    /// The working directory in the guest.
+    fn folder(&self) -> Result<PathBuf> {
+        let Some(folder) = &self.chdir else { return Ok("/".into()) };
+        std::path::absolute(folder).map_err(|e| failed("--chdir", e))
+    }
+
+    /// The environment variables of `--env`.
+    fn variables(&self) -> Result<Variables> {
+        let variable = |text: &String| match text.split_once('=') {
+            Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+            None => match std::env::var(text) {
+                Ok(value) => Ok((text.clone(), value)),
+                Err(error) => Err(failed(&format!("--env {text}"), error)),
+            },
+        };
+        self.env.iter().map(variable).collect()
+    }
+}
+
+/// Appends the program and its arguments.
+fn with_command(
+    mut words: Vec<String>,
+    path: &OsStr,
+    arguments: &[OsString],
+) -> Result<Vec<String>> {
+    words.push("--".to_owned());
+    for word in std::iter::once(path).chain(arguments.iter().map(OsString::as_os_str)) {
+        let text = word.to_str().ok_or_else(|| {
+            Failure::Failed(format!(
+                "{} is not UTF-8: it can't be passed to a guest",
+                word.display()
+            ))
+        })?;
+        words.push(text.to_owned());
+    }
+    Ok(words)
+}
+
+/// Finds the program that a shell would start, in the folders of PATH.
+fn locate(name: &OsStr) -> Result<PathBuf> {
+    let missing = || Failure::Failed(format!("{}: program not found", name.display()));
+    let found = process::find(name).ok_or_else(missing)?;
+    // The folder without symbolic links and `..`, which do not exist in the guest. The program
+    // keeps its name, which may itself be a link.
+    let folder = found.parent().and_then(|folder| folder.canonicalize().ok());
+    folder.zip(found.file_name()).map(|(folder, name)| folder.join(name)).ok_or_else(missing)
+}

@@ -1,0 +1,157 @@
+//! What the fuzz targets reach of the program: its parsers of what others write, each with a use of the
+//! result, and assertions about it.
+
+use crate::adapt::control::http;
+use crate::adapt::log_file;
+use crate::call::CALLS;
+use crate::format::picture::{NamedRecord, charts};
+use crate::format::width::Width;
+use crate::format::{csv, folded, harmless, html, perfetto, printable, svg, text};
+use crate::lab::arch::Arch;
+use crate::lab::guest::library::elf::Elf;
+use crate::lab::guest::module;
+use crate::lab::kernel::{apt, image, store};
+use crate::lab::profile;
+use crate::load::LOADS;
+use crate::message::{Message, output_bytes};
+use crate::part;
+use crate::probe::PROBES;
+use crate::study::slurm;
+use crate::target::ssh::connection::next_line;
+use crate::target::ssh::host::Host;
+use latlab_core::plan::Part;
+use latlab_core::record::Record;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// A message from a guest or a host.
+pub fn message(line: &str) {
+    let Ok(message) = Message::read(line) else { return };
+    if let Message::Output { base64, .. } = &message {
+        let _ = output_bytes(base64);
+    }
+    let mut sent = Vec::new();
+    message.send(&mut sent).expect("memory takes it");
+    let sent = str::from_utf8(&sent).expect("it is text");
+    assert_eq!(sent.matches('\n').count(), 1, "a message is one line");
+    Message::read(sent).expect("latlab reads what it sends");
+}
+
+/// A kernel's file.
+pub fn kernel_image(bytes: &[u8]) {
+    if let Ok(kernel) = image::read(bytes) {
+        let part_of_name = |c: char| c.is_ascii_alphanumeric() || "+-._~".contains(c);
+        assert!(kernel.release.chars().all(part_of_name), "{}", kernel.release);
+        assert!(!kernel.release.starts_with('.'));
+    }
+}
+
+/// The description of a package by apt.
+pub fn package(text: &str) {
+    let _ = apt::parse(text);
+}
+
+/// The description of a kernel in the cache, and the order of its version among others.
+pub fn kernel_facts(text: &str) {
+    let _ = serde_json::from_str::<store::Facts>(text);
+    let key = store::version_key(text);
+    assert!(text.is_empty() == key.is_empty() && key <= store::version_key(&format!("{text}0")));
+}
+
+/// A program or library that goes into a guest.
+pub fn elf(bytes: &[u8]) {
+    let _ = Elf::read(bytes, Arch::usual());
+}
+
+/// A kernel module, packed or not.
+pub fn kernel_module(extension: &str, bytes: &[u8]) {
+    if let Ok(bytes) = module::unpacked(bytes.to_vec(), Some(OsStr::new(extension))) {
+        let _ = module::Info::read(Path::new("module"), &bytes);
+    }
+}
+
+/// The output of Slurm's commands.
+pub fn slurm(text: &str) {
+    let tasks = slurm::parse_tasks(text);
+    assert!(tasks.iter().all(|task| !(task.has_ended() && task.is_pending())));
+    assert!(slurm::newest_active(text, "/a").is_none_or(|job| job.parse::<u64>().is_ok()));
+    assert!(!slurm::last_line(text).contains('\n'));
+}
+
+/// A profile.
+pub fn profile(text: &str) {
+    let _ = profile::read("fuzz", text);
+}
+
+/// A part on the command line. What is accepted can be built, and is the same after a plan was sent.
+pub fn part(text: &str) {
+    check(part::parse("probe", PROBES, text, &[]), |one| part::build("probe", PROBES, one).is_ok());
+    check(part::parse("load", LOADS, text, &[]), |one| part::build("load", LOADS, one).is_ok());
+    check(part::parse("call", CALLS, text, &[]), |one| part::build("call", CALLS, one).is_ok());
+}
+
+fn check(part: crate::failure::Result<Part>, builds: impl Fn(&Part) -> bool) {
+    let Ok(part) = part else { return };
+    let sent = serde_json::to_string(&part).expect("it is plain data");
+    let received: Part = serde_json::from_str(&sent).expect("latlab reads what it sends");
+    assert_eq!((builds(&part), &received), (true, &part));
+}
+
+/// A target `ssh:…`: no word of it becomes an option of ssh.
+pub fn ssh_host(text: &str) {
+    if let Ok(host) = Host::of(text) {
+        let words = host.words();
+        assert!(words.len() == 1 || words[0] == "-p" && words[1].parse::<u16>().is_ok());
+        let destination = words.last().expect("there is one");
+        assert!(!destination.starts_with('-') && !destination.contains(char::is_whitespace));
+    }
+}
+
+/// What comes from an ssh client, read line by line with a budget.
+pub fn ssh_lines(bytes: &[u8]) {
+    const LONGEST: u64 = 64;
+    let mut pipe = bytes;
+    while let Ok(Some(line)) = next_line(&mut pipe, LONGEST) {
+        // A byte that is not UTF-8 becomes three.
+        assert!(line.len() as u64 <= 3 * LONGEST, "{line}");
+    }
+}
+
+/// A request of the daemon's metrics.
+pub fn http(bytes: &[u8]) {
+    match http::reply(bytes, || "page\n".to_owned()) {
+        Some(reply) => assert!(reply.last && reply.text.starts_with("HTTP/1.1 ")),
+        None => assert!(bytes.len() <= http::LONGEST),
+    }
+}
+
+/// A log of the daemon.
+pub fn adapt_log(bytes: &[u8]) {
+    let _ = log_file::replay_lines("log", bytes);
+}
+
+/// Text from elsewhere, as a terminal gets it.
+pub fn terminal(text: &str) {
+    let is_command = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    assert!(!harmless(text).contains(is_command));
+    assert!(!printable(text).contains(char::is_control));
+    let _ = Width::of_stdout().lay_out(text);
+}
+
+/// A valid record in all forms, and compared with itself.
+pub fn report(record: Record) {
+    let _ = text::summary(&record, true, Width::of_stdout());
+    let _ = csv::series(&record);
+    let comparison =
+        latlab_core::compare::compare(std::slice::from_ref(&record), std::slice::from_ref(&record));
+    if let Ok(comparison) = comparison {
+        let _ = crate::format::comparison::json(&comparison, &[]);
+        let _ = crate::format::comparison::text("a", "b", &comparison, &[], Width::of_stdout());
+    }
+    let _ = record.clone().merge(&record);
+    let sources = [NamedRecord::from_run("record".to_owned(), record)];
+    let charts = charts(&sources);
+    let _ = charts.iter().map(svg::draw).count();
+    let _ = html::page(&sources, &charts);
+    let _ = (perfetto::trace(&sources), folded::stacks(&sources));
+}

@@ -1,0 +1,212 @@
+//! `latlab check`: faults of real-time programs are found with function and line, correct programs
+//! are not accused, and what can't be checked is refused.
+
+use crate::program::{LATLAB, Missing, Output, Running, latlab, lock_machine, not_run, run};
+use latlab_core::check::{BreachReport, Level, Report, Rule};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SOURCE: &str = include_str!("check/faults.c");
+
+/// A fault of `faults.c`: its name, the rule that it breaches, and the function that does.
+type Fault = (&'static str, Rule, Option<&'static str>);
+
+/// Each program with one fault. Errors come first; the rules from `Overrun` on are warnings.
+const FAULTS: [Fault; 15] = [
+    ("fault", Rule::Fault, Some("touch_page")),
+    ("copy", Rule::Fault, Some("write_private_page")),
+    ("stack", Rule::Fault, Some("grow_stack")),
+    ("allocation", Rule::Allocation, Some("allocate")),
+    ("file-io", Rule::FileIo, Some("log_state")),
+    ("sleep", Rule::Sleep, Some("rest")),
+    ("inversion", Rule::Inversion, Some("update")),
+    ("waker", Rule::Waker, Some("wait_for_time")),
+    ("wall-clock", Rule::WallClock, Some("wait_for_time")),
+    ("drift", Rule::Drift, Some("wait_for_time")),
+    ("not-locked", Rule::NotLocked, None),
+    ("catch-up", Rule::CatchUp, None),
+    ("lock-future", Rule::LockFuture, None),
+    ("syscall", Rule::Syscall, Some("pin")),
+    ("shared-cpu", Rule::SharedCpu, None),
+];
+
+/// Compiles `faults.c` into the folder.
+fn compiled(folder: &Path, options: &[&str]) -> PathBuf {
+    let (source, program) = (folder.join("faults.c"), folder.join("faults"));
+    std::fs::write(&source, SOURCE).expect("the folder can be written");
+    let mut compile = Command::new("cc");
+    compile.args(["-O1", "-Wall", "-Wextra", "-Werror"]).args(options).arg("-o").arg(&program);
+    let output = compile.arg(&source).arg("-pthread").output().expect("cc starts");
+    assert!(output.status.success(), "{output:?}");
+    program
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder can be created")
+}
+
+fn check(options: &[&str], program: &Path, fault: &str) -> Output {
+    let mut command = Command::new(LATLAB);
+    command.arg("check").args(options).arg("--").arg(program).arg(fault);
+    run(&mut command)
+}
+
+fn report(output: &Output) -> Report {
+    serde_json::from_str(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+}
+
+fn breaches(report: &Report) -> Vec<&BreachReport> {
+    report.threads.iter().flat_map(|thread| &thread.breaches).collect()
+}
+
+/// The number of the line with this mark.
+fn line(mark: &str) -> u32 {
+    let mark = format!("/* mark: {mark} */");
+    let at = SOURCE.lines().position(|line| line.contains(&mark)).expect("there is such a mark");
+    u32::try_from(at).expect("it is a short file") + 1
+}
+
+#[test]
+fn fault_is_found_with_function_and_line() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let program = compiled(folder.path(), &["-g"]);
+    for (fault, rule, function) in FAULTS {
+        let output = check(&["--json"], &program, fault);
+        let report = report(&output);
+        let all = breaches(&report);
+        let found = all.iter().find(|breach| breach.rule == rule);
+        let found = found.unwrap_or_else(|| panic!("{fault}: {rule} is not found: {output:?}"));
+        if let Some(function) = function {
+            let expected = format!("{function} (faults.c:{})", line(fault));
+            assert_eq!(found.place.as_deref(), Some(&*expected), "{found:?}");
+        }
+        let failed = output.code() == Some(1);
+        assert_eq!(failed, all.iter().any(|breach| breach.level == Level::Error), "{output:?}");
+        // A mutex that is released at once is a wait without a lower-priority owner.
+        let own = |one: Rule| one == rule || (rule, one) == (Rule::Inversion, Rule::NonPi);
+        let others = all.iter().filter(|breach| breach.level == Level::Error);
+        let other: Vec<_> = others.filter(|breach| !own(breach.rule)).collect();
+        assert!(other.is_empty(), "{fault}: other errors: {other:?}");
+    }
+}
+
+#[test]
+fn correct_program_is_not_accused() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let program = compiled(folder.path(), &["-g", "-Wl,-z,now"]);
+    for kind in ["none", "timer"] {
+        let output = check(&["--json"], &program, kind);
+        assert_eq!(output.code(), Some(0), "{output:?}");
+        // The machine may be too slow for a cycle, and may run other real-time programs.
+        let machine = [Rule::Overrun, Rule::CatchUp, Rule::SharedCpu];
+        let report = report(&output);
+        let accused = breaches(&report).into_iter().find(|breach| !machine.contains(&breach.rule));
+        assert_eq!(accused, None, "{kind}");
+        let cycle = &report.threads[0].cycle;
+        assert!(cycle.count >= 190, "{cycle:?}");
+        let period = cycle.period.expect("there were several cycles").0;
+        assert!((1_900_000..2_100_000).contains(&period), "{cycle:?}");
+    }
+}
+
+#[test]
+fn deadline_and_rules_decide_the_exit_code() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let program = compiled(folder.path(), &["-g"]);
+    let xml = folder.path().join("check.xml");
+    let junit = format!("--junit={}", xml.display());
+    // Each cycle computes for a millisecond.
+    let late = check(&["--deadline=500us", &junit], &program, "overrun");
+    assert_eq!(late.code(), Some(1), "{late:?}");
+    assert!(late.stdout.starts_with("NOT real-time: ") && late.stdout.contains("error overrun"));
+    let xml = std::fs::read_to_string(xml).expect("the file was written");
+    assert!(xml.contains("name=\"overrun\"") && xml.contains("<failure"), "{xml}");
+    let other = check(&["--fail-on=fault,non-pi"], &program, "file-io");
+    assert_eq!(other.code(), Some(0), "{other:?}");
+    assert!(other.stdout.starts_with("real-time: no breach of the given rules"), "{other:?}");
+    let own = check(&["--fail-on=file-io"], &program, "file-io");
+    assert_eq!(own.code(), Some(1), "{own:?}");
+}
+
+#[test]
+fn stripped_program_is_checked_and_its_lack_stated() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let program = compiled(folder.path(), &["-s"]);
+    let output = check(&[], &program, "fault");
+    assert_eq!(output.code(), Some(1), "{output:?}");
+    assert!(output.stdout.contains("page faults in faults+0x"), "{output:?}");
+    assert!(output.stdout.contains("faults is stripped"), "{output:?}");
+}
+
+#[test]
+fn running_process_is_checked() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let cyclic = Command::new("cyclictest")
+        .args(["-q", "-m", "-p", "50", "-t", "1", "-a", "0", "-i", "2000", "-D", "20"])
+        .spawn();
+    let Ok(mut cyclic) = cyclic else {
+        not_run(Missing::Required, "it needs cyclictest");
+        return;
+    };
+    let output = latlab(&format!("check --pid {} --for 2s --json", cyclic.id()));
+    cyclic.kill().expect("it runs");
+    cyclic.wait().expect("it is a child process");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let report = report(&output);
+    assert_eq!(report.threads.len(), 1, "{report:?}");
+    assert!(report.threads[0].cycle.count > 100, "{report:?}");
+}
+
+#[test]
+fn program_that_cannot_be_checked_is_refused() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let folder = folder();
+    let program = compiled(folder.path(), &["-g"]);
+    let refused = |program: &Path, argument: &str, code, words: &[&str]| {
+        check(&[], program, argument).assert_refused(code, words);
+    };
+    refused(&program, "ordinary", 2, &["no thread was real-time", "--fifo 80"]);
+    refused(Path::new("/nonexistent"), "", 2, &["/nonexistent", "program not found"]);
+    refused(Path::new("false"), "", 2, &["no thread was real-time", "with exit code 1"]);
+    let thirty_two = folder.path().join("thirty-two");
+    std::fs::write(&thirty_two, b"\x7fELF\x01\x01\x01").expect("the folder can be written");
+    let mut rights = std::fs::metadata(&thirty_two).expect("it is there").permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut rights, 0o755);
+    std::fs::set_permissions(&thirty_two, rights).expect("it is ours");
+    refused(&thirty_two, "", 3, &["32-bit program"]);
+    latlab("check --pid 2").assert_refused(2, &["kernel thread"]);
+    latlab("check --pid 4194304").assert_refused(2, &["4194304", "no such task"]);
+    let sleeper = Running::start(Command::new("sleep").arg("60"));
+    let words = format!("check --pid {} --for 100ms", sleeper.pid());
+    latlab(&words).assert_refused(2, &["no thread was real-time"]);
+}
+
+#[test]
+fn wrong_options_are_refused() {
+    latlab("check").assert_refused(2, &["--pid"]);
+    latlab("check --fail-on faults -- true").assert_refused(2, &["there is no rule 'faults'"]);
+    latlab("check --pid 1 -- true").assert_refused(2, &["--pid"]);
+    latlab("check --pid 1 --on lab:rt").assert_refused(2, &["--pid", "with --on"]);
+    latlab("check --fresh -- true").assert_refused(2, &["--fresh"]);
+}
