@@ -5,33 +5,32 @@ use latlab_sys::{bpf, clock};
 use std::fs::File;
 use std::io;
 
-/// The kernel counts runs while the file is open, for one second at most. Counting reads the clock
+/// The kernel counts runs while the file is open, for `length` at most. Counting reads the clock
 /// twice for each run, which takes as long as many of the runs.
 #[derive(Debug)]
 pub(crate) struct Counting {
     since: Nanos,
+    length: Nanos,
     open: io::Result<Option<File>>,
     counted: Nanos,
 }
 
-const LENGTH: Nanos = Nanos::from_secs(1);
-
 impl Counting {
-    pub(crate) fn begin() -> Counting {
+    pub(crate) fn begin(length: Nanos) -> Counting {
         let open = bpf::count_runs().map(Some);
-        Counting { since: clock::now(), open, counted: Nanos(0) }
+        Counting { since: clock::now(), length, open, counted: Nanos(0) }
     }
 
-    /// Counts for another second from now on.
+    /// Counts again from now on.
     pub(crate) fn restart(&mut self) {
         let counted = self.counted();
-        *self = Counting { counted, ..Counting::begin() };
+        *self = Counting { counted, ..Counting::begin(self.length) };
     }
 
-    /// Ends the counting after its second, and returns whether it ended now. This happens once: the
+    /// Ends the counting after its length, and returns whether it ended now. This happens once: the
     /// kernel interrupts every CPU for it.
     pub(crate) fn end_if_due(&mut self) -> bool {
-        let ends = matches!(self.open, Ok(Some(_))) && clock::now() - self.since >= LENGTH;
+        let ends = matches!(self.open, Ok(Some(_))) && clock::now() - self.since >= self.length;
         if ends {
             self.counted = self.counted();
             self.open = Ok(None);

@@ -96,6 +96,7 @@ struct hrtimer {
 	__s64 _softexpires;
 	void *function;
 	struct hrtimer_clock_base *base;
+	__u8 is_soft;	/* expires in a softirq */
 } CORE;
 
 struct timer_list {
@@ -106,16 +107,12 @@ struct irqaction {
 	const char *name;
 } CORE;
 
-/* x86: the lowest two bits of `cs` are the privilege level. */
 struct pt_regs {
 	unsigned long ip;
-	unsigned long cs;
 } CORE;
 
-/* arm64: the lowest four bits of `pstate` are the exception level and the stack, 0 in programs. */
 struct pt_regs___arm64 {
 	__u64 pc;
-	__u64 pstate;
 } CORE;
 
 /* The first bytes of what arm64 calls its interrupts. */
@@ -127,14 +124,11 @@ struct pt_regs___arm64 {
 /* Reads eight bytes of kernel memory, through a struct that every kernel has and that begins with u64. */
 INLINE __u64 word(__u64 address)
 {
+	if (bpf_rdonly_cast)
+		return *(__u64 *)bpf_rdonly_cast((void *)address,
+						 bpf_core_type_id_kernel(struct kernel_cpustat));
 	__u64 value = 0;
 
-	if (bpf_rdonly_cast) {
-		struct kernel_cpustat *at =
-			bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct kernel_cpustat));
-
-		return at->cpustat[0];
-	}
 	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
 	return value;
 }

@@ -1,8 +1,9 @@
 //! Tracepoints and per-CPU variables of the running kernel, from its BTF.
 
 use latlab_core::symbols::preemption_counter;
-use latlab_sys::machine;
+use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
+use latlab_sys::{clock, machine};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Struct, Typedef, Var};
 use std::ffi::OsStr;
@@ -23,7 +24,6 @@ const STEAL: u32 = 7 * 8;
 
 /// Tracepoints of the recorder; its programs have the same names.
 pub(crate) const TRACEPOINTS: &[&str] = &[
-    "cpu_idle",
     "hrtimer_expire_entry",
     "hrtimer_expire_exit",
     "irq_handler_entry",
@@ -72,6 +72,41 @@ pub(crate) fn is_non_preemptible() -> bool {
     !matches!(model.as_deref(), Some("rt" | "full" | "lazy"))
 }
 
+/// Programs that tell nothing new where [timers expire in the local timer
+/// interrupt](has_local_timer).
+const IMPLIED: [&str; 2] = ["hrtimer_expire_exit", "local_timer_entry"];
+/// Programs that tell nothing on a single CPU: of interrupts by other CPUs, and of tasks that go to
+/// them.
+const BETWEEN_CPUS: [&str; 8] = [
+    "call_function_entry",
+    "call_function_exit",
+    "call_function_single_entry",
+    "call_function_single_exit",
+    "reschedule_entry",
+    "reschedule_exit",
+    "sched_migrate_task",
+    "sched_wakeup",
+];
+
+/// Whether a program can tell anything on this machine.
+pub(crate) fn is_of_use(name: &str, local_timer: bool, cpus: usize) -> bool {
+    !(local_timer && IMPLIED.contains(&name)) && !(cpus == 1 && BETWEEN_CPUS.contains(&name))
+}
+
+/// Whether high-resolution timers expire in the interrupt of the local APIC only, where tracepoints
+/// report its end.
+pub(crate) fn has_local_timer() -> bool {
+    let device = Root::default().word("sys/devices/system/clockevents/clockevent0/current_device");
+    let lapic = device.is_some_and(|device| device.starts_with("lapic"));
+    lapic && clock::resolution() == Nanos(1)
+}
+
+/// Whether a hypervisor may report steal time.
+fn may_report_steal() -> bool {
+    let hypervisor = machine::read(&Root::default()).hypervisor;
+    hypervisor.is_some_and(|name| name != "qemu-tcg")
+}
+
 /// Whether the kernel has that tracepoint.
 pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
     btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
@@ -83,9 +118,10 @@ pub(crate) fn has_member(btf: &Btf<'_>, name: &str, member: &str) -> bool {
     found.is_some_and(|found| found.iter().any(|one| one.name == Some(OsStr::new(member))))
 }
 
-/// Looks up the variables.
+/// Looks up the variables: of steal time where a hypervisor may report it.
 pub(crate) fn variables(btf: &Btf<'_>) -> Variables {
     let mut found = Variables::default();
+    let steal = may_report_steal();
     let Some(section) = btf.type_by_name::<DataSec<'_>>(".data..percpu") else { return found };
     for entry in section.iter() {
         let Some(variable) = btf.type_by_id::<Var<'_>>(entry.ty) else { continue };
@@ -97,8 +133,8 @@ pub(crate) fn variables(btf: &Btf<'_>) -> Variables {
             "hrtimer_bases" => found.hrtimer_bases = entry.offset,
             "__irq_regs" => found.irq_regs = entry.offset,
             "runqueues" => found.runqueues = entry.offset,
-            "steal_time" => found.steal_time = entry.offset,
-            "kernel_cpustat" => found.cpustat_steal = entry.offset + STEAL,
+            "steal_time" if steal => found.steal_time = entry.offset,
+            "kernel_cpustat" if steal => found.cpustat_steal = entry.offset + STEAL,
             _ => {}
         }
     }

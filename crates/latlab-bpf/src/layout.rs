@@ -13,6 +13,10 @@ pub(crate) const FILTER: usize = 1024;
 /// Size of a `struct wake` in bytes, with which a window begins.
 const WAKE: usize = 664;
 const EVENT: usize = 64;
+/// The PID of an event whose task is that of the event before.
+const SAME: u32 = u32::MAX;
+/// The kind of an event that is a timer interrupt with its first callback.
+const EXPIRY: u8 = 17;
 const FRAMES: usize = 32;
 /// Size of the state of a CPU in `struct ring`, which its events follow.
 const RING: usize = 344;
@@ -30,6 +34,8 @@ pub(crate) struct Settings {
     /// Whether kernel code is not preempted before it returns to user space or reaches a scheduling
     /// point.
     pub(crate) non_preemptible: bool,
+    /// Whether timers expire in the local timer interrupt only.
+    pub(crate) local_timer: bool,
 }
 
 impl Settings {
@@ -38,7 +44,8 @@ impl Settings {
         let Variables { hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal, .. } =
             self.variables;
         let variables = [hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal];
-        let words = variables.into_iter().chain([self.how, u32::from(self.non_preemptible), 0]);
+        let ways = [self.how, u32::from(self.non_preemptible), u32::from(self.local_timer)];
+        let words = variables.into_iter().chain(ways);
         let mut bytes = self.name.0.to_vec();
         bytes.extend(self.slow.0.to_ne_bytes());
         bytes.extend(words.flat_map(u32::to_ne_bytes));
@@ -95,12 +102,11 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
 /// missing. Events after `end` may have been incomplete when they were copied.
 fn events(read: &mut Reader<'_>, (first, count): (u32, u32), end: Nanos) -> (Vec<Event>, bool) {
     let numbers = (0..count).map(|nth| first.wrapping_add(nth).wrapping_add(1));
-    let found: Vec<Option<Event>> = numbers.map(|seq| read.event(seq)).collect();
-    let mut needed = found.iter().take_while(|event| event.is_none_or(|event| event.at < end));
+    let found: Vec<Option<_>> = numbers.map(|seq| read.event(seq)).collect();
+    let mut needed = found.iter().take_while(|found| found.is_none_or(|(event, _)| event.at < end));
     let torn = needed.any(Option::is_none);
-    let mut events: Vec<Event> = found.into_iter().flatten().collect();
-    events.sort_by_key(|event| event.at);
-    stolen_since_previous(&mut events);
+    let mut events = both(found.into_iter().flatten());
+    in_order(&mut events);
     let needed = &events[..events.partition_point(|event| event.at < end)];
     let torn = torn || is_switch_missing(needed);
     (events, torn)
@@ -115,10 +121,38 @@ pub(crate) fn ring(bytes: &[u8]) -> Vec<Event> {
         Reader(bytes.get(place..)?).event(seq)
     };
     let kept = written.saturating_sub(EVENTS)..written;
-    let mut events: Vec<Event> = kept.filter_map(event).collect();
-    events.sort_by_key(|event| event.at);
-    stolen_since_previous(&mut events);
+    let mut events = both(kept.filter_map(event));
+    in_order(&mut events);
     events
+}
+
+/// The events of slots that tell of one or two.
+fn both(slots: impl Iterator<Item = (Event, Option<Event>)>) -> Vec<Event> {
+    slots.flat_map(|(first, second)| [Some(first), second]).flatten().collect()
+}
+
+/// Sorts events by time, and completes each by those before it.
+fn in_order(events: &mut Vec<Event>) {
+    events.sort_by_key(|event| event.at);
+    name_tasks(events);
+    stolen_since_previous(events);
+}
+
+/// Gives events that do not name their task that of the event before. The first ones are dropped
+/// where none does.
+fn name_tasks(events: &mut Vec<Event>) {
+    let mut current = None;
+    events.retain_mut(|event| {
+        if event.task.pid != SAME {
+            current = Some(event.task);
+        }
+        event.task = current.unwrap_or_default();
+        let named = current.is_some();
+        if let EventKind::Switch { next, .. } = event.kind {
+            current = Some(next);
+        }
+        named
+    });
 }
 
 /// Converts the total stolen time of each event, kept in 16 bits in units of 1024 ns, to the time
@@ -189,8 +223,9 @@ impl Reader<'_> {
         all.into_iter().take(depth).collect()
     }
 
-    /// Decodes an event; none if its sequence number is not the expected one.
-    fn event(&mut self, expected: u32) -> Option<Event> {
+    /// Decodes an event, and what it says of another one at the same moment; none if its sequence
+    /// number is not the expected one.
+    fn event(&mut self, expected: u32) -> Option<(Event, Option<Event>)> {
         let seq = self.u32();
         let [kind, flag] = self.take();
         let (stolen, at) = (self.u16(), self.time());
@@ -199,7 +234,9 @@ impl Reader<'_> {
         let what = what(kind, flag == 1, &rest)?;
         // The total so far; `stolen_since_previous` converts it.
         let stolen = Nanos(stolen.into());
-        (seq == expected).then_some(Event { at, task, kind: what, stolen })
+        let event = Event { at, task, kind: what, stolen };
+        let second = (kind == EXPIRY).then(|| Event { kind: timer(&rest), ..event });
+        (seq == expected).then_some((event, second))
     }
 }
 
@@ -227,11 +264,17 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
         13 => EventKind::TimerEnd,
         14 => EventKind::Callback { function: a },
         15 => EventKind::CallbackEnd,
-        16 => EventKind::Idle { state: narrow(a) },
-        17 => EventKind::IdleEnd,
-        18 => EventKind::PageFault { address: a },
+        EXPIRY => interrupt(Line::Timer),
+        16 => EventKind::PageFault { address: a },
         _ => return None,
     })
+}
+
+/// The first callback of an interrupt, of which the event tells.
+fn timer(rest: &[u8; 24]) -> EventKind {
+    let mut read = Reader(rest);
+    let [function, _ip, due] = [(); 3].map(|()| read.u64());
+    EventKind::Timer { function, due: Nanos(due) }
 }
 
 /// Converts a number that the kernel keeps in 32 bits.
@@ -382,12 +425,19 @@ mod tests {
     fn settings_have_the_layout_of_the_c_header() {
         let variables = Variables { hrtimer_bases: 1, cpustat_steal: 5, ..Variables::default() };
         let name = Comm::from("abc");
-        let bytes =
-            Settings { name, slow: Nanos(9), variables, how: 2, non_preemptible: true }.bytes();
+        let bytes = Settings {
+            name,
+            slow: Nanos(9),
+            variables,
+            how: 2,
+            non_preemptible: true,
+            local_timer: true,
+        }
+        .bytes();
         assert_eq!(bytes.len(), 56);
         assert_eq!(
-            (&bytes[..4], bytes[16], bytes[24], bytes[40], bytes[44], bytes[48]),
-            (&b"abc\0"[..], 9, 1, 5, 2, 1)
+            (&bytes[..4], bytes[16], bytes[24], bytes[40], bytes[44], bytes[48], bytes[52]),
+            (&b"abc\0"[..], 9, 1, 5, 2, 1, 1)
         );
     }
 

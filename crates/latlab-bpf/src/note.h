@@ -43,20 +43,25 @@ INLINE __u64 exact_steal(struct ring *ring)
 	return variable(ring, settings.steal_time);
 }
 
-/* Begins an event; `done` completes it. An interrupt in between uses the next slot. */
-INLINE struct event *begin(struct ring *ring, struct task_struct *current, __u8 kind, __u32 *seq)
+/* Takes the slot of an event; `done` completes it. An interrupt in between uses the next slot. */
+INLINE struct event *take(struct ring *ring, __u32 *seq)
 {
 	__u64 place = __sync_fetch_and_add(&ring->head, 1);
 	struct event *event = &ring->events[place & (EVENTS - 1)];
 
 	*(volatile __u32 *)&event->seq = 0;
-	event->at = bpf_ktime_get_ns();
-	event->kind = kind;
-	event->flag = 0;
-	event->stolen = exact_steal(ring) >> STOLEN_UNIT;
-	describe(&event->task, current);
 	*seq = place + 1;
 	return event;
+}
+
+INLINE void fill(struct event *event, struct ring *ring, __u8 kind, __u8 flag, __u64 at)
+{
+	__u32 what = kind | flag << 8;
+
+	if (settings.steal_time)
+		what |= exact_steal(ring) >> STOLEN_UNIT << 16;
+	event->what = what;
+	event->at = at;
 }
 
 INLINE void done(struct event *event, __u32 seq)
@@ -65,13 +70,23 @@ INLINE void done(struct event *event, __u32 seq)
 	*(volatile __u32 *)&event->seq = seq;
 }
 
+/* Begins an event that happens now. */
+INLINE struct event *begin(struct ring *ring, struct task_struct *current, __u8 kind, __u8 flag,
+			   __u32 *seq)
+{
+	struct event *event = take(ring, seq);
+
+	fill(event, ring, kind, flag, bpf_ktime_get_ns());
+	describe(&event->task, current);
+	return event;
+}
+
 /* Records an event with up to two numbers. */
-INLINE void note(struct ring *ring, __u8 kind, __u8 flag, __u64 a, __u64 b)
+INLINE void note(struct ring *ring, __u8 kind, __u64 a, __u64 b)
 {
 	__u32 seq;
-	struct event *event = begin(ring, bpf_get_current_task_btf(), kind, &seq);
+	struct event *event = begin(ring, bpf_get_current_task_btf(), kind, 0, &seq);
 
-	event->flag = flag;
 	event->value[0] = a;
 	event->value[1] = b;
 	done(event, seq);
@@ -82,7 +97,28 @@ INLINE void note_here(__u8 kind, __u64 a, __u64 b)
 	struct ring *ring = this_ring();
 
 	if (ring)
-		note(ring, kind, 0, a, b);
+		note(ring, kind, a, b);
+}
+
+/* Records an event that follows another one of the same task, whose description is left out. */
+INLINE void follow(struct ring *ring, __u8 kind, __u64 at, __u64 a, __u64 b)
+{
+	__u32 seq;
+	struct event *event = take(ring, &seq);
+
+	fill(event, ring, kind, 0, at);
+	event->task.pid = SAME;
+	event->value[0] = a;
+	event->value[1] = b;
+	done(event, seq);
+}
+
+INLINE void follow_here(__u8 kind, __u64 a)
+{
+	struct ring *ring = this_ring();
+
+	if (ring)
+		follow(ring, kind, bpf_ktime_get_ns(), a, 0);
 }
 
 INLINE __u32 preempt_count(struct ring *ring)
@@ -92,11 +128,9 @@ INLINE __u32 preempt_count(struct ring *ring)
 
 /* Records the steal time so far, where it is accounted at ticks only. The clock is read first: time
  * stolen between the two reads must not seem to have been stolen later. */
-INLINE void read_steal(struct ring *ring)
+INLINE void read_steal(struct ring *ring, __u64 now)
 {
-	__u64 now = bpf_ktime_get_ns();
-
-	if (!ring->variables || exact_steal(ring))
+	if (!settings.cpustat_steal || !ring->variables || exact_steal(ring))
 		return;
 	ring->steal = variable(ring, settings.cpustat_steal);
 	ring->steal_at = now;
@@ -111,7 +145,7 @@ INLINE __u64 most_stolen(struct ring *ring, __u64 until)
 	return ring->steal + (since & ~(since >> 63));
 }
 
-/* Context in which a timer callback runs; an interrupt during the callback has another. */
+/* Context in which a timer callback of a softirq runs; an interrupt on top of it has another. */
 INLINE __u64 context(struct ring *ring)
 {
 	__u32 pid = bpf_get_current_task_btf()->pid;

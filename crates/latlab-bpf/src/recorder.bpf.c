@@ -4,35 +4,42 @@
 
 const char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* Reads the interrupted code from the saved registers. Returns whether it was a program's. */
-INLINE bool interrupted(__u64 registers, __u64 *ip)
+/* The interrupted code, from the saved registers. */
+INLINE __u64 interrupted(struct ring *ring)
 {
+	__u64 registers = variable(ring, settings.irq_regs);
 	struct pt_regs *regs = (void *)registers;
 	struct pt_regs___arm64 *arm64 = (void *)registers;
 
-	if (bpf_core_field_exists(arm64->pstate)) {
-		*ip = word((__u64)&arm64->pc);
-		return !(word((__u64)&arm64->pstate) & 15);
-	}
-	*ip = word((__u64)&regs->ip);
-	return word((__u64)&regs->cs) & 3;
+	if (!registers)
+		return 0;
+	return word(bpf_core_field_exists(arm64->pc) ? (__u64)&arm64->pc : (__u64)&regs->ip);
 }
 
-/* Records an interrupt, and the interrupted code. */
-INLINE void interrupt(__u8 kind, __u64 line)
+/* Records an interrupt that began at a moment, and the interrupted code. Of an EXPIRY, the values are
+ * a callback and its expiry. */
+INLINE void interrupt(struct ring *ring, __u8 kind, __u64 at, __u64 value, __u64 expiry)
+{
+	__u32 seq;
+	struct event *event = take(ring, &seq);
+	__u64 ip = interrupted(ring);
+	bool user = (__s64)ip > 0;	/* the upper half of all addresses is the kernel's */
+
+	ring->upon = INTERRUPTED | (user ? USER : 0);
+	fill(event, ring, kind, user, at);
+	describe(&event->task, bpf_get_current_task_btf());
+	event->value[0] = value;
+	event->value[1] = ip;
+	event->value[2] = expiry;
+	done(event, seq);
+}
+
+INLINE void interrupt_here(__u8 kind, __u64 line)
 {
 	struct ring *ring = this_ring();
-	__u64 ip = 0;
-	__u8 user = 0;
 
-	if (!ring)
-		return;
-	__u64 registers = variable(ring, settings.irq_regs);
-
-	if (registers)
-		user = interrupted(registers, &ip);
-	ring->upon = INTERRUPTED | (user ? USER : 0);
-	note(ring, kind, user, line, ip);
+	if (ring)
+		interrupt(ring, kind, bpf_ktime_get_ns(), line, 0);
 }
 
 /* Records an interrupt without the interrupted code. */
@@ -43,7 +50,7 @@ INLINE void short_interrupt(__u8 kind)
 	if (!ring)
 		return;
 	ring->upon = INTERRUPTED;
-	note(ring, kind, 0, 0, 0);
+	note(ring, kind, 0, 0);
 }
 
 INLINE void interrupt_end(void)
@@ -53,13 +60,14 @@ INLINE void interrupt_end(void)
 	if (!ring)
 		return;
 	ring->upon = 0;
-	note(ring, INTERRUPT_END, 0, 0, 0);
+	follow(ring, INTERRUPT_END, bpf_ktime_get_ns(), 0, 0);
 }
 
+/* Not attached with `local_timer`: the first expiry tells of the interrupt. */
 SEC("tp_btf/local_timer_entry")
 int local_timer_entry(void *ctx)
 {
-	interrupt(TIMER_INTERRUPT, 0);
+	interrupt_here(TIMER_INTERRUPT, 0);
 	return 0;
 }
 
@@ -67,9 +75,17 @@ INLINE void timer_end(void)
 {
 	struct ring *ring = this_ring();
 
-	if (ring)
-		read_steal(ring);
-	interrupt_end();
+	if (!ring)
+		return;
+	__u64 now = bpf_ktime_get_ns();
+
+	/* No timer had expired. */
+	if (!ring->upon && settings.local_timer)
+		interrupt(ring, TIMER_INTERRUPT, now, 0, 0);
+	read_steal(ring, now);
+	ring->due = 0;
+	ring->upon = 0;
+	follow(ring, INTERRUPT_END, now, 0, 0);
 }
 
 SEC("tp_btf/local_timer_exit")
@@ -86,9 +102,9 @@ int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
 	__u64 name = word((__u64)action->name);
 
 	if (name == ARCH_TIMER)
-		interrupt(TIMER_INTERRUPT, 0);
+		interrupt_here(TIMER_INTERRUPT, 0);
 	else if ((__u32)name != IPI)
-		interrupt(DEVICE, (__u32)irq);
+		interrupt_here(DEVICE, (__u32)irq);
 	return 0;
 }
 
@@ -111,7 +127,7 @@ int BPF_PROG(ipi_entry, const char *reason)
 	__u64 name = word((__u64)reason);
 
 	if (name == TIMER_BROADCAST)
-		interrupt(TIMER_INTERRUPT, 0);
+		interrupt_here(TIMER_INTERRUPT, 0);
 	else
 		short_interrupt(name == RESCHEDULING ? RESCHEDULE : CALL);
 	return 0;
@@ -176,28 +192,41 @@ int BPF_PROG(softirq_entry, unsigned int number)
 SEC("tp_btf/softirq_exit")
 int softirq_exit(void *ctx)
 {
-	note_here(SOFTIRQ_END, 0, 0);
+	struct ring *ring = this_ring();
+
+	if (!ring)
+		return 0;
+	ring->due = 0;
+	follow(ring, SOFTIRQ_END, bpf_ktime_get_ns(), 0, 0);
 	return 0;
 }
 
+/* In an interrupt, `started` is when the kernel began to look for expired timers. */
 SEC("tp_btf/hrtimer_expire_entry")
-int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
+int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer, __s64 *started)
 {
 	struct ring *ring = this_ring();
 	struct hrtimer_clock_base *base = timer->base;
 	__s64 offset = base->offset;
+	bool soft = timer->is_soft;
 
 	if (!ring)
 		return 0;
-	if (settings.hrtimer_bases)
+	if (settings.hrtimer_bases && !ring->variables)
 		ring->variables = (__u64)base->cpu_base - settings.hrtimer_bases;
+	__u64 function = (__u64)timer->function, expiry = timer->node.expires - offset;
+
 	ring->due = timer->_softexpires - offset;
-	ring->expiry = timer->node.expires - offset;
-	ring->context = context(ring);
-	note(ring, TIMER, 0, (__u64)timer->function, ring->expiry);
+	ring->expiry = expiry;
+	ring->context = soft ? context(ring) : UPON_ALL;
+	if (settings.local_timer && !soft && !ring->upon)
+		interrupt(ring, EXPIRY, word((__u64)started) - offset, function, expiry);
+	else
+		follow(ring, TIMER, bpf_ktime_get_ns(), function, expiry);
 	return 0;
 }
 
+/* Not attached with `local_timer`: the next expiry or the end of the interrupt or softirq tells. */
 SEC("tp_btf/hrtimer_expire_exit")
 int hrtimer_expire_exit(void *ctx)
 {
@@ -206,32 +235,21 @@ int hrtimer_expire_exit(void *ctx)
 	if (!ring)
 		return 0;
 	ring->due = 0;
-	note(ring, TIMER_END, 0, 0, 0);
+	follow(ring, TIMER_END, bpf_ktime_get_ns(), 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/timer_expire_entry")
 int BPF_PROG(timer_expire_entry, struct timer_list *timer)
 {
-	note_here(CALLBACK, (__u64)timer->function, 0);
+	follow_here(CALLBACK, (__u64)timer->function);
 	return 0;
 }
 
 SEC("tp_btf/timer_expire_exit")
 int timer_expire_exit(void *ctx)
 {
-	note_here(CALLBACK_END, 0, 0);
-	return 0;
-}
-
-SEC("tp_btf/cpu_idle")
-int BPF_PROG(cpu_idle, unsigned int state)
-{
-	struct ring *ring = this_ring();
-
-	if (!ring)
-		return 0;
-	note(ring, state == -1u ? IDLE_END : IDLE, 0, state, 0);
+	follow_here(CALLBACK_END, 0);
 	return 0;
 }
 
@@ -255,13 +273,24 @@ int page_fault_event(__u64 *ctx)
 	return 0;
 }
 
+INLINE void note_waking(struct ring *ring, struct task_struct *current, struct task_struct *task,
+			__u64 now)
+{
+	__u32 seq;
+	struct event *event = take(ring, &seq);
+
+	fill(event, ring, WAKING, 0, now);
+	describe(&event->task, current);
+	describe(&event->other, task);
+	event->other.cpu = task->thread_info.cpu;
+	done(event, seq);
+}
+
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(sched_wakeup, struct task_struct *task)
 {
-	if (is_watched(task)) {
-		note_here(QUEUED, task->pid, task->thread_info.cpu);
-		queued(task->thread_info.cpu);
-	}
+	if (is_watched(task))
+		queued(task);
 	return 0;
 }
 
@@ -273,27 +302,26 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int cpu)
 	return 0;
 }
 
+/* Of the tasks that are not watched, IRQ threads matter: they may wake one that is. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *task)
 {
-	bool watched = is_watched(task);
+	bool is_thread = task->flags & KTHREAD && task->prio < 100;
+	bool is_ours = is_watched(task);
 	struct ring *ring;
-	__u32 seq;
 
-	if (!watched && task->prio >= 100)
+	if (!is_ours && !is_thread)
 		return 0;
 	ring = this_ring();
 	if (!ring)
 		return 0;
-	struct event *event = begin(ring, bpf_get_current_task_btf(), WAKING, &seq);
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u64 now = bpf_ktime_get_ns();
 
-	describe(&event->other, task);
-	event->other.cpu = task->thread_info.cpu;
-	done(event, seq);
-	if (!watched)
-		return 0;
-	settle(event, task);
-	woken(ctx, ring, event, task);
+	if (is_thread)
+		note_waking(ring, current, task, now);
+	if (is_ours)
+		woken(ctx, ring, current, task, now);
 	return 0;
 }
 
@@ -306,23 +334,24 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 
 	if (!ring)
 		return 0;
-	struct event *event = begin(ring, prev, SWITCH, &seq);
+	struct event *event = begin(ring, prev, SWITCH, preempted, &seq);
+	__u64 now = event->at;
 
-	event->flag = preempted;
 	describe(&event->other, next);
 	done(event, seq);
 	if (ring->running != prev->pid && ring->running)
 		__sync_fetch_and_add(&lost.switches, 1);
 	ring->running = next->pid;
 	if (is_watched(prev))
-		left(event, prev, preempted || !state);
+		left(prev, now, preempted || !state);
 	__u64 queued = ring->queued;
 
-	ring->queued = 0;
 	if (is_watched(next))
-		arrived(ctx, ring, event, next);
+		arrived(ctx, ring, prev, next, now);
 	else if (queued)
-		passed(ctx, ring, event, queued);
+		passed(ctx, ring, prev, now, queued);
+	if (queued)
+		ring->queued = 0;
 	return 0;
 }
 

@@ -30,9 +30,8 @@ enum kind {
 	TIMER_END,
 	CALLBACK,
 	CALLBACK_END,
-	IDLE,
-	IDLE_END,
 	PAGE_FAULT,
+	EXPIRY,	/* TIMER_INTERRUPT, and TIMER of the first callback in it */
 };
 
 /* A task as recorded in an event. */
@@ -43,17 +42,25 @@ struct who {
 	__u64 comm[2];
 };
 
+/* Stands for the PID of an event whose task is that of the event before. */
+#define SAME 0xffffffff
+
 /* An event of 64 bytes. */
 struct event {
 	__u32 seq;	/* number of events before it, plus 1; written last */
-	__u8 kind;
-	__u8 flag;	/* SWITCH: preempted; interrupts: interrupted user code */
-	__u16 stolen;	/* KVM steal time of the CPU so far, in units of 1024 ns; 0 if unknown */
+	union {
+		struct {
+			__u8 kind;
+			__u8 flag;	/* SWITCH: preempted; interrupts: interrupted user code */
+			__u16 stolen;	/* KVM steal time of the CPU so far, in units of 1024 ns; 0 if unknown */
+		};
+		__u32 what;	/* the three of them */
+	};
 	__u64 at;
 	struct who task;	/* current */
 	union {
 		struct who other;	/* SWITCH, WAKING */
-		__u64 value[2];
+		__u64 value[3];
 	};
 };
 
@@ -64,7 +71,7 @@ struct ring {
 	__u64 steal_at;	/* time of that read; 0 if there was none */
 	__u64 due;	/* expiry of the high-resolution timer whose callback runs; 0 if none */
 	__u64 expiry;	/* the same plus its slack */
-	__u64 context;	/* context in which the callback runs */
+	__u64 context;	/* context in which the callback runs; UPON_ALL for an interrupt's */
 	__u64 variables;	/* address of its per-CPU section; 0 until known */
 	__u32 upon;	/* what the current interrupt interrupted; bits below */
 	__u32 running;	/* task of the last context switch */
@@ -79,6 +86,9 @@ struct ring {
 /* Bits of `upon`. */
 #define INTERRUPTED 1
 #define USER 2
+
+/* Context of the callbacks of an interrupt: none comes on top of it. */
+#define UPON_ALL (~0ULL)
 
 /* A wake-up; the head of a window. */
 struct wake {
@@ -133,7 +143,7 @@ struct settings {
 	__u32 cpustat_steal;	/* value of the last tick */
 	__u32 how;
 	__u32 goes_on;	/* whether kernel code is not preempted by a woken task */
-	__u32 reserved;
+	__u32 local_timer;	/* whether timers expire in the local timer interrupt only, which ends visibly */
 };
 
 struct lost {

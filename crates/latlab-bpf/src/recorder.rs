@@ -40,7 +40,8 @@ pub struct Recorder {
     colliding: u64,
     missing: Vec<&'static str>,
     counting: Counting,
-    links: Vec<Link>,
+    /// The programs are attached while these exist.
+    _links: Vec<Link>,
     object: Object,
 }
 
@@ -193,8 +194,8 @@ impl Recorder {
         object::cost(&self.object)
     }
 
-    /// Time for which runs were counted: the first second only, as counting takes as long as many
-    /// of the runs.
+    /// Time for which runs were counted: the first 200 ms only, as counting takes as long as many of
+    /// the runs.
     pub fn counted(&self) -> Nanos {
         self.counting.counted()
     }

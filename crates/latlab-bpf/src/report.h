@@ -123,7 +123,7 @@ __noinline int report(__u32 pid, __u64 now)
 }
 
 /* A watched task ran although, by the events reported, it sleeps. */
-INLINE void ran(struct watched *watched, __u32 cpu, struct who *who)
+INLINE void ran(struct watched *watched, __u32 cpu, struct task_struct *task)
 {
 	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
 	struct wake *wake = back(watched);
@@ -131,65 +131,73 @@ INLINE void ran(struct watched *watched, __u32 cpu, struct who *who)
 	wake->cpu = cpu;
 	wake->switched = 0;
 	wake->stolen = 0;
-	wake->task = *who;
+	describe(&wake->task, task);
 	wake->head = ring ? ring->head : 0;
 }
 
-/* A watched task is woken. If it is current, it has run, even if that was not reported. If it is not,
- * but was late or woken before, it has run and slept since: a sleeping task is not woken twice. But a
- * task woken while it is about to sleep continues instead, and that waking is no wake-up: otherwise
- * the following sleep would count as its latency. */
-INLINE void settle(struct event *event, struct task_struct *task)
+/* A watched task is woken that is current, was late, or was woken before. If it is current, it has
+ * run, even if that was not reported. If it is not, it has run and slept since: a sleeping task is not
+ * woken twice. But a task woken while it is about to sleep continues instead, and that waking is no
+ * wake-up: otherwise the following sleep would count as its latency. */
+INLINE void settle(struct watched *watched, struct task_struct *current, struct task_struct *task,
+		   __u64 now)
 {
-	struct watched *watched = find(task);
-
-	if (!watched)
-		return;
-	bool runs = event->task.pid == watched->pid;
+	bool runs = current->pid == watched->pid;
 
 	/* Since Linux 6.12 a SCHED_OTHER task may sleep and stay on the run queue for a while (delayed
 	 * dequeue): it is treated as one that is about to sleep. */
 	if (!runs && task->on_rq)
 		return;
 	if (settings.how == TASKS && watched->asleep && (runs || was_woken(watched)))
-		ran(watched, task->thread_info.cpu, &event->other);
+		ran(watched, task->thread_info.cpu, task);
 	if (runs || !watched->late)
 		return;
 	watched->late = 0;
-	report(watched->pid, event->at);
+	report(watched->pid, now);
+}
+
+/* A watched task is woken. */
+INLINE void woken(void *ctx, struct ring *ring, struct task_struct *current,
+		  struct task_struct *task, __u64 now)
+{
+	struct watched *watched = find_or_begin(task);
+
+	if (!watched)
+		return;
+	if (watched->pending || watched->late || current->pid == watched->pid)
+		settle(watched, current, task, now);
+	begin_wake(ctx, ring, watched, current, task, now);
 }
 
 /* A watched task is switched out: to sleep, or while runnable. */
-INLINE void left(struct event *event, struct task_struct *prev, bool runnable)
+INLINE void left(struct task_struct *prev, __u64 now, bool runnable)
 {
 	struct watched *watched = find(prev);
 
 	if (!watched)
 		return;
 	if (settings.how == TASKS && watched->asleep)
-		ran(watched, bpf_get_smp_processor_id(), &event->task);
+		ran(watched, bpf_get_smp_processor_id(), prev);
 	/* A task woken before it slept, and switched out since, did not wait for the CPU. */
 	if (runnable)
 		watched->pending = 0;
 	watched->asleep = !runnable;
-	watched->left = event->at;
+	watched->left = now;
 	if (!watched->late || (runnable && settings.how == TASKS))
 		return;
 	watched->late = 0;
-	report(watched->pid, event->at);
+	report(watched->pid, now);
 }
 
 /* A watched task exits, whatever its name and policy are by now. */
 INLINE void ended(struct task_struct *task)
 {
 	struct watched *watched = find(task);
-	struct who who = {};
 
 	if (!watched)
 		return;
-	describe(&who, task);
 	if (settings.how == TASKS && watched->asleep)
-		ran(watched, bpf_get_smp_processor_id(), &who);
+		ran(watched, bpf_get_smp_processor_id(), task);
 	if (watched->late)
 		report(task->pid, bpf_ktime_get_ns());
 	watched->late = 0;

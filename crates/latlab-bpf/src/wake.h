@@ -64,17 +64,21 @@ INLINE int stack(void *ctx, __u64 *frames)
 	return bpf_get_stack(ctx, frames, FRAMES * sizeof(*frames), 2);
 }
 
-/* A watched task is woken. */
-INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task_struct *task)
+/* Whether the callback of the timer that expired last runs here, and nothing on top of it. */
+INLINE bool is_by_timer(struct ring *ring)
 {
-	struct watched *watched = find_or_begin(task);
+	return ring->context == UPON_ALL || ring->context == context(ring);
+}
 
-	if (!watched)
-		return;
+/* Begins the wake-up of a watched task. */
+INLINE void begin_wake(void *ctx, struct ring *ring, struct watched *watched,
+		       struct task_struct *current, struct task_struct *task, __u64 now)
+{
 	struct wake *wake = &watched->wakes[watched->next & 1];
-	__u64 now = event->at, due = now, expiry = now;
+	__u64 due = now, expiry = now;
+	__u32 here = bpf_get_smp_processor_id();
 
-	if (ring->due && ring->context == context(ring) && ring->due < now) {
+	if (ring->due && is_by_timer(ring) && ring->due < now) {
 		due = ring->due;
 		expiry = ring->expiry < now ? ring->expiry : now;
 	}
@@ -82,22 +86,25 @@ INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task
 	wake->due = due;
 	wake->expiry = expiry;
 	wake->waking = now;
-	wake->waker = event->task;
-	wake->waker_cpu = bpf_get_smp_processor_id();
-	wake->steal = most_stolen(ring, due);
-	wake->stolen = 0;
+	describe(&wake->waker, current);
+	wake->waker_cpu = here;
+	if (settings.cpustat_steal)
+		wake->steal = most_stolen(ring, due);
 	wake->waking_depth = 0;
-	wake->switch_depth = 0;
+	if (task->thread_info.cpu == here)
+		ring->queued = now;
 	__u32 upon = ring->upon;
 
 	/* The stack shows what was interrupted. It is taken if the wake-up is late already, or if
 	 * kernel code that was interrupted is not preempted afterwards. Otherwise the stack at the
 	 * context switch shows what delayed the task. Softirqs have events of their own. */
-	bool late = now - due > settings.slow && now - due > above / 4;
-	bool goes_on = settings.goes_on && !(preempt_count(ring) & SERVING_SOFTIRQ);
+	if (upon & INTERRUPTED && !(upon & USER) && current->pid) {
+		bool late = now - due > settings.slow && now - due > above / 4;
+		bool goes_on = settings.goes_on && !(preempt_count(ring) & SERVING_SOFTIRQ);
 
-	if ((late || goes_on) && upon & INTERRUPTED && !(upon & USER) && event->task.pid)
-		wake->waking_depth = stack(ctx, wake->waking_stack);
+		if (late || goes_on)
+			wake->waking_depth = stack(ctx, wake->waking_stack);
+	}
 	watched->pending = 1;
 }
 
@@ -152,31 +159,38 @@ INLINE struct wake *back(struct watched *watched)
 	return wake;
 }
 
-/* A watched task is put on the run queue of a CPU. */
-INLINE void queued(__u32 cpu)
+/* A watched task is put on the run queue of a CPU. On the CPU that woke it, that is no event: the
+ * waking came just before. */
+INLINE void queued(struct task_struct *task)
 {
+	struct watched *watched = find(task);
+	__u32 here = bpf_get_smp_processor_id(), cpu = task->thread_info.cpu;
+
+	if (!watched || (cpu == here && watched->wakes[watched->next & 1].waker_cpu == here))
+		return;
 	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
 
 	if (ring)
 		ring->queued = bpf_ktime_get_ns();
+	note_here(QUEUED, task->pid, cpu);
 }
 
 /* The CPU on which a watched task was queued at `since` switches to another one: a task of higher
  * priority. The stack of the task that is switched out shows what delayed both. */
-INLINE void passed(void *ctx, struct ring *ring, struct event *event, __u64 since)
+INLINE void passed(void *ctx, struct ring *ring, struct task_struct *prev, __u64 now, __u64 since)
 {
-	if (!event->task.pid || event->at - since <= settings.slow)
+	if (!prev->pid || now - since <= settings.slow)
 		return;
-	ring->passed = event->at;
-	ring->passed_pid = event->task.pid;
+	ring->passed = now;
+	ring->passed_pid = prev->pid;
 	ring->passed_depth = stack(ctx, ring->passed_stack);
 }
 
 /* A watched task is switched in. If it is not late, only its first cache line is accessed. */
-INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct task_struct *next)
+INLINE void arrived(void *ctx, struct ring *ring, struct task_struct *prev,
+		    struct task_struct *next, __u64 now)
 {
 	struct watched *watched = find(next);
-	__u64 now = event->at;
 
 	if (!watched || !(watched->pending || watched->asleep))
 		return;
@@ -189,17 +203,17 @@ INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct ta
 	struct wake *wake = back(watched);
 
 	wake->switched = now;
-	wake->task = event->other;
+	describe(&wake->task, next);
 	wake->head = ring->head;
 	if (!wake->waking)
 		return;
-	wake->stolen = stolen(wake, ring);
+	wake->stolen = settings.cpustat_steal ? stolen(wake, ring) : 0;
 	if (ring->passed > wake->waking) {
 		wake->switch_pid = ring->passed_pid;
 		wake->switch_depth = ring->passed_depth;
 		__builtin_memcpy(wake->switch_stack, ring->passed_stack, sizeof(ring->passed_stack));
-	} else if (event->task.pid && now - wake->waking > settings.slow) {
-		wake->switch_pid = event->task.pid;
+	} else if (now - wake->waking > settings.slow && prev->pid) {
+		wake->switch_pid = prev->pid;
 		wake->switch_depth = stack(ctx, wake->switch_stack);
 	}
 }

@@ -49,6 +49,8 @@ const OBJECT: &[u8] = include_bytes!("wakers.bpf.o");
 const TRACEPOINTS: [&str; 3] = ["sched_waking", "softirq_entry", "softirq_raise"];
 /// Time from the start of a count of runs to the start of the next.
 const COUNT_INTERVAL: Nanos = Nanos::from_secs(60);
+/// How long runs are counted each time.
+const COUNTED: Nanos = Nanos::from_secs(1);
 
 impl Wakers {
     /// Checks whether the programs can be loaded on this machine, without loading them:
@@ -82,7 +84,7 @@ impl Wakers {
             wakes,
             received,
             counters: WakerCounters::of(map(&object, ".bss.violations")?),
-            counting: Counting::begin(),
+            counting: Counting::begin(COUNTED),
             time_before: Nanos(0),
             _links: object.progs_mut().map(|program| program.attach()).collect::<Result<_, _>>()?,
             object,

@@ -102,7 +102,8 @@ pub enum EventKind {
         /// When the timer was due, its slack included.
         due: Nanos,
     },
-    /// The callback of a high-resolution timer ends.
+    /// The callback of a high-resolution timer ends. Where this is not reported, it ends with the
+    /// next callback, interrupt or softirq end.
     TimerEnd,
     /// The callback of a timer-wheel timer begins (`timer:timer_expire_entry`).
     Callback {
@@ -111,13 +112,6 @@ pub enum EventKind {
     },
     /// The callback of a timer-wheel timer ends.
     CallbackEnd,
-    /// The CPU enters an idle state (`power:cpu_idle`).
-    Idle {
-        /// The idle state; 0 is the shallowest.
-        state: u32,
-    },
-    /// The CPU leaves the idle state.
-    IdleEnd,
     /// The current task takes a page fault (`exceptions:page_fault_user`).
     PageFault {
         /// The faulting address.

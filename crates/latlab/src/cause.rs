@@ -120,7 +120,7 @@ fn culprit(order: Ordering, stretch: &Segment, window: &Window) -> Option<Culpri
 /// Whether the CPU was idle, without an interrupt or softirq.
 fn is_idle(stretch: &Segment) -> bool {
     let activity = &stretch.activity;
-    let idle = activity.idle.is_some() || activity.task.is_some_and(|task| task.is_idle());
+    let idle = activity.task.is_some_and(|task| task.is_idle());
     idle && activity.interrupt.is_none() && activity.softirq.is_none()
 }
 

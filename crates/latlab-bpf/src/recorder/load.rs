@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex};
 const OBJECT: &[u8] = include_bytes!("../recorder.bpf.o");
 /// Latency above which a stack is taken, which costs about a microsecond.
 const SLOW: Nanos = Nanos::from_micros(5);
+/// How long runs are counted: as long as probes warm up by default.
+const COUNTED: Nanos = Nanos::from_millis(200);
 /// Return value of the callback that makes libbpf stop reading for now.
 const STOP: i32 = -1;
 
@@ -25,10 +27,14 @@ const STOP: i32 = -1;
 pub(super) fn load(watch: &Watch, threshold: Nanos) -> libbpf_rs::Result<Recorder> {
     let mut open = ObjectBuilder::default().name("recorder")?.open_memory(OBJECT)?;
     let btf = Btf::from_vmlinux()?;
+    let local_timer = kernel::has_local_timer();
+    let cpus = libbpf_rs::num_possible_cpus()?;
+    disable_useless(&mut open, local_timer, cpus);
     let missing = disable_missing(&mut open, &btf);
-    configure(&mut open, watch, threshold, &btf)?;
+    configure(&mut open, (watch, threshold), (local_timer, cpus), &btf)?;
     let object = open.load()?;
     let received = Arc::new(Mutex::new(Received { threshold, ..Received::default() }));
+    let links = attach(&object)?;
     let mut recorder = Recorder {
         windows: reader(&object, &received)?,
         received,
@@ -39,20 +45,19 @@ pub(super) fn load(watch: &Watch, threshold: Nanos) -> libbpf_rs::Result<Recorde
         rings: map(&object, "rings")?,
         colliding: 0,
         missing,
-        counting: Counting::begin(),
-        links: Vec::new(),
+        counting: Counting::begin(COUNTED),
+        _links: links,
         object,
     };
     if let Watch::Tasks(pids) = watch {
         pids.iter().try_for_each(|pid| recorder.watch(*pid)).map_err(libbpf_rs::Error::from)?;
     }
-    recorder.links = attach(&recorder)?;
     Ok(recorder)
 }
 
-fn attach(recorder: &Recorder) -> libbpf_rs::Result<Vec<Link>> {
+fn attach(object: &Object) -> libbpf_rs::Result<Vec<Link>> {
     let mut links = Vec::new();
-    for program in recorder.object.progs_mut().filter(|program| program.autoload()) {
+    for program in object.progs_mut().filter(|program| program.autoload()) {
         if program.name() != kernel::PAGE_FAULTS {
             links.push(program.attach()?);
             continue;
@@ -63,6 +68,16 @@ fn attach(recorder: &Recorder) -> libbpf_rs::Result<Vec<Link>> {
         }
     }
     Ok(links)
+}
+
+/// Disables the programs that can tell nothing on this machine.
+fn disable_useless(open: &mut OpenObject, local_timer: bool, cpus: usize) {
+    for mut program in open.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        if !kernel::is_of_use(&name, local_timer, cpus) {
+            program.set_autoload(false);
+        }
+    }
 }
 
 /// Disables the programs that this kernel has no use for, and returns the names of tracepoints that
@@ -87,8 +102,8 @@ fn disable_missing(open: &mut OpenObject, btf: &Btf<'_>) -> Vec<&'static str> {
 
 fn configure(
     open: &mut OpenObject,
-    watch: &Watch,
-    threshold: Nanos,
+    (watch, threshold): (&Watch, Nanos),
+    (local_timer, cpus): (bool, usize),
     btf: &Btf<'_>,
 ) -> libbpf_rs::Result<()> {
     let (how, name) = match watch {
@@ -103,13 +118,13 @@ fn configure(
         variables,
         how,
         non_preemptible: kernel::is_non_preemptible(),
+        local_timer,
     };
     for mut map in open.maps_mut() {
         match map.name().to_str() {
             Some(".rodata.settings") => map.set_initial_value(&settings.bytes())?,
             Some(".data.above") => map.set_initial_value(&threshold.0.to_ne_bytes())?,
             Some("rings") => {
-                let cpus = libbpf_rs::num_possible_cpus()?;
                 map.set_max_entries(u32::try_from(cpus).unwrap_or(u32::MAX))?;
             }
             _ => {}

@@ -275,11 +275,12 @@ impl BreachReport {
     }
 }
 
-/// The innermost function of the program itself; if there is none with a name, of any library.
+/// The innermost function of the program itself, with a name if there is one; otherwise of a library.
 fn place(stack: &[Frame]) -> Option<String> {
-    let own = stack.iter().find(|frame| !frame.library && frame.function.is_some());
-    let frame = own.or_else(|| stack.iter().find(|frame| frame.function.is_some()));
-    frame.or_else(|| stack.iter().find(|frame| !frame.library)).or(stack.first()).map(Frame::text)
+    let named = |frame: &&Frame| frame.function.is_some();
+    let mut own = stack.iter().filter(|frame| !frame.library);
+    let found = own.clone().find(named).or_else(|| own.next());
+    found.or_else(|| stack.iter().find(named)).or(stack.first()).map(Frame::text)
 }
 
 impl Frame {

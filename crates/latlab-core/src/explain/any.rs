@@ -24,8 +24,6 @@ fn any_what() -> impl Strategy<Value = EventKind> {
         Just(EventKind::Softirq(2)),
         Just(EventKind::SoftirqEnd),
         Just(EventKind::Switch { next: task(2), preempted: false }),
-        Just(EventKind::Idle { state: 1 }),
-        Just(EventKind::IdleEnd),
     ]
 }
 

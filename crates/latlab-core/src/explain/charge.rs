@@ -122,8 +122,8 @@ mod tests {
     use crate::explain::any;
     use proptest::prelude::*;
 
-    fn idle(segment: &Segment, _: &Window, _: &Circumstances) -> Option<Culprit> {
-        segment.activity.idle.map(|_| Culprit::default())
+    fn softirq(segment: &Segment, _: &Window, _: &Circumstances) -> Option<Culprit> {
+        segment.activity.softirq.map(|_| Culprit::default())
     }
 
     fn interrupt(segment: &Segment, _: &Window, _: &Circumstances) -> Option<Culprit> {
@@ -138,7 +138,7 @@ mod tests {
 
     const CAUSES: [Cause; 3] = [
         Cause { name: "tick", claim: tick },
-        Cause { name: "idle", claim: idle },
+        Cause { name: "softirq", claim: softirq },
         Cause { name: "interrupt", claim: interrupt },
     ];
 

@@ -69,6 +69,10 @@ impl History {
             }
             EventKind::SoftirqEnd => self.end(at, Level::Softirq),
             EventKind::Timer { function, .. } => {
+                // The end of a callback before it may not have been reported.
+                if self.open.last().is_some_and(|(level, _)| *level == Level::Timer) {
+                    self.end(at, Level::Timer);
+                }
                 self.begin(at, Level::Timer, function_at(function));
             }
             EventKind::TimerEnd => self.end(at, Level::Timer),

@@ -45,8 +45,6 @@ pub struct Activity {
     pub softirq: Option<u8>,
     /// The timer-wheel timer's callback that runs within the softirq.
     pub callback: Option<u64>,
-    /// The idle state that the CPU is in.
-    pub idle: Option<u32>,
 }
 
 /// Returns the segments from when a task should have run until it ran, without gaps: until the
@@ -132,13 +130,13 @@ impl Activity {
             EventKind::Interrupt { line, context } => self.interrupt = Some((line, context)),
             EventKind::InterruptEnd => (self.interrupt, self.timer) = (None, None),
             EventKind::Softirq(number) => self.softirq = Some(number),
-            EventKind::SoftirqEnd => (self.softirq, self.callback) = (None, None),
+            EventKind::SoftirqEnd => {
+                (self.softirq, self.callback, self.timer) = (None, None, None);
+            }
             EventKind::Timer { function, .. } => self.timer = Some(function),
             EventKind::TimerEnd => self.timer = None,
             EventKind::Callback { function } => self.callback = Some(function),
             EventKind::CallbackEnd => self.callback = None,
-            EventKind::Idle { state } => self.idle = Some(state),
-            EventKind::IdleEnd => self.idle = None,
             EventKind::Waking { .. }
             | EventKind::Queued { .. }
             | EventKind::Migrated { .. }

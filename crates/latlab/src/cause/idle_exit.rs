@@ -33,12 +33,8 @@ mod tests {
 
     #[test]
     fn idle_exit_is_charged_before_and_after_interrupt() {
-        let window = scene(&[
-            (5_000, IDLE, EventKind::Idle { state: 3 }),
-            (18_000, IDLE, timer_upon(KERNEL)),
-            (22_000, IDLE, EventKind::InterruptEnd),
-            (22_500, IDLE, EventKind::IdleEnd),
-        ]);
+        let window =
+            scene(&[(18_000, IDLE, timer_upon(KERNEL)), (22_000, IDLE, EventKind::InterruptEnd)]);
         for machine in [METAL, GUEST] {
             let charges = charged(&window, machine);
             let expected = [("idle-exit", 8_000), ("interrupt", 4_000), ("idle-exit", 8_000)];

@@ -8,10 +8,10 @@ use latlab_core::explain::{Line, Window};
 
 /// An interrupt handler ran: that of any interrupt, the waking one included.
 ///
-/// Recognized by `irq:irq_handler_entry` and the `irq_vectors` events, from entry to exit. The
-/// delivery from the device to the handler is included if nothing can have delayed it: if it took
-/// less than a microsecond, or if the interrupt came in user space, where interrupts are never
-/// disabled (Documentation/core-api/genericirq.rst).
+/// Recognized by `irq:irq_handler_entry` and the `irq_vectors` events (on arm64 the `ipi` events), from
+/// entry to exit. The delivery from the device to the handler is included if nothing can have delayed
+/// it: if it took less than a microsecond, or if the interrupt came in user space, where interrupts
+/// are never disabled (Documentation/core-api/genericirq.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct Interrupt;
 

@@ -8,9 +8,10 @@ use latlab_core::explain::{EventKind, Task, Window};
 
 /// The task had a page fault after the switch to it.
 ///
-/// Recognized by `exceptions:page_fault_user` of the task between the switch to it and its running.
-/// Everything from there on is charged to the fault, a wait for a disk included, but not the time
-/// of tasks that preempt it. A task that locks its memory has no page faults (mlockall(2)).
+/// Recognized by `exceptions:page_fault_user` (on arm64 by the software event of page faults) of the
+/// task between the switch to it and its running. Everything from there on is charged to the fault, a
+/// wait for a disk included, but not the time of tasks that preempt it. A task that locks its memory
+/// has no page faults (mlockall(2)).
 #[derive(Debug, clap::Args)]
 pub(super) struct PageFault;
 

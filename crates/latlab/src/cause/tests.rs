@@ -115,8 +115,6 @@ fn any_event() -> impl Strategy<Value = EventKind> {
         Just(EventKind::TimerEnd),
         Just(EventKind::Callback { function: 9 }),
         Just(EventKind::CallbackEnd),
-        Just(EventKind::Idle { state: 1 }),
-        Just(EventKind::IdleEnd),
         Just(EventKind::PageFault { address: 4_096 }),
     ]
 }

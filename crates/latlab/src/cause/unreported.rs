@@ -25,8 +25,7 @@ impl Describe for Unreported {
 impl Cause for Unreported {
     fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
         let activity = &segment.activity;
-        let alone =
-            activity.interrupt.is_none() && activity.softirq.is_none() && activity.idle.is_none();
+        let alone = activity.interrupt.is_none() && activity.softirq.is_none();
         let task = match segment.phase {
             Phase::Due => {
                 activity.task.filter(|task| !task.is_idle() && task.pid != window.task.pid)

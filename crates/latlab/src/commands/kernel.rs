@@ -66,7 +66,7 @@ enum KernelCommand {
         #[arg(add = complete::builds())]
         name: String,
     },
-    /// Add a kernel from a file: a bzImage or vmlinux for x86-64
+    /// Add a kernel from a file: a bzImage or vmlinux for x86-64, an Image for arm64
     ///
     /// The modules of this machine's kernels are found automatically.
     Add {

@@ -204,7 +204,7 @@ fn program_that_cannot_be_checked_is_refused() {
 
 #[test]
 fn wrong_options_are_refused() {
-    latlab("check").assert_refused(2, &["--pid"]);
+    latlab("check").assert_refused(2, &["COMMAND"]);
     latlab("check --fail-on faults -- true").assert_refused(2, &["there is no rule 'faults'"]);
     latlab("check --pid 1 -- true").assert_refused(2, &["--pid"]);
     latlab("check --pid 1 --on lab:rt").assert_refused(2, &["--pid", "with --on"]);

@@ -50,7 +50,7 @@ const MAIN: &[&str] = &[
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Lists that are younger are not asked for anew.
-const FRESH: Duration = Duration::from_secs(3600);
+const FRESH: Duration = Duration::from_hours(1);
 
 /// The file whose time is that of the last complete update.
 const UPDATED: &str = "updated";

@@ -73,8 +73,8 @@ fn tied(command: &Command) -> Command {
     tied
 }
 
-/// `make` for an architecture with these arguments. User, host and time of the build are fixed, so that builds are
-/// reproducible.
+/// `make` for an architecture with these arguments. User, host and time of the build are fixed, so
+/// that builds are reproducible.
 pub(crate) fn make(tree: &Path, arch: &Arch, words: &[&str]) -> Command {
     let mut command = tool("make");
     command.current_dir(tree);
