@@ -90,7 +90,9 @@ const BETWEEN_CPUS: [&str; 8] = [
 
 /// Whether a program can tell anything on this machine.
 pub(crate) fn is_of_use(name: &str, local_timer: bool, cpus: usize) -> bool {
-    !(local_timer && IMPLIED.contains(&name)) && !(cpus == 1 && BETWEEN_CPUS.contains(&name))
+    let implied = local_timer && IMPLIED.contains(&name);
+    let no_other_cpu = cpus == 1 && BETWEEN_CPUS.contains(&name);
+    !implied && !no_other_cpu
 }
 
 /// Whether high-resolution timers expire in the interrupt of the local APIC only, where tracepoints

@@ -254,7 +254,7 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
         3 => EventKind::Queued { pid: narrow(a), cpu: narrow(b) },
         4 => EventKind::Migrated { pid: narrow(a), cpu: narrow(b) },
         5 => interrupt(Line::Device(narrow(a))),
-        6 => interrupt(Line::Timer),
+        6 | EXPIRY => interrupt(Line::Timer),
         7 => interrupt(Line::Reschedule),
         8 => interrupt(Line::Call),
         9 => EventKind::InterruptEnd,
@@ -264,7 +264,6 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
         13 => EventKind::TimerEnd,
         14 => EventKind::Callback { function: a },
         15 => EventKind::CallbackEnd,
-        EXPIRY => interrupt(Line::Timer),
         16 => EventKind::PageFault { address: a },
         _ => return None,
     })

@@ -95,8 +95,8 @@ fn program_for_another_architecture_is_refused_and_the_right_one_runs() {
     let (source, program) = (folder.path().join("machine.c"), folder.path().join("machine"));
     fs::write(&source, text).expect("the folder can be written");
     let mut compiler = Command::new("aarch64-linux-gnu-gcc");
-    let compiled = compiler.args(["-static", "-o"]).args([&program, &source]).status();
-    assert!(compiled.expect("the compiler starts").success());
+    let built = compiler.args(["-static", "-o"]).args([&program, &source]).status();
+    assert!(built.expect("the compiler starts").success());
     let words = format!("exec --on lab:rt@arm64 -- {}", program.display());
     let started = both.run(&words);
     assert_eq!((started.code(), started.stdout.as_str()), (Some(7), "aarch64\n"), "{started:?}");

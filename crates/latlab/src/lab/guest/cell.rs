@@ -172,8 +172,9 @@ impl Cell {
 
     /// The size of the disk.
     fn disk_size(&self) -> Bytes {
-        let sizes = self.disk_parameters().into_iter().filter_map(|word| word.strip_prefix("gb="));
-        Bytes(sizes.last().and_then(|size| size.parse::<u64>().ok()).unwrap_or(1) << 30)
+        let mut sizes =
+            self.disk_parameters().into_iter().filter_map(|word| word.strip_prefix("gb="));
+        Bytes(sizes.next_back().and_then(|size| size.parse::<u64>().ok()).unwrap_or(1) << 30)
     }
 
     /// Makes the initramfs, the command line and the archive of the job.
