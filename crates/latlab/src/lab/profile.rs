@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(kernel("./linux@2/Image"), Ok(Source::Image("./linux@2/Image".into())));
         assert_eq!(kernel("./linux@2/Image@arm64"), Ok(Source::Image("./linux@2/Image".into())));
         let error = kernel("rt@arm65").unwrap_err().to_string();
-        assert_eq!(error, "there is no architecture 'arm65': did you mean arm64?");
+        assert_eq!(error, "there is no architecture 'arm65': did you mean arm64 or amd64?");
         let error = kernel("monolithic@arm64").unwrap_err();
         assert!(matches!(&error, Failure::Unsupported(_)), "{error}");
         assert!(error.to_string().contains("rt@arm64, standard@arm64"), "{error}");

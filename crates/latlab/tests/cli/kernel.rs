@@ -305,7 +305,7 @@ fn archive_without_signature_is_refused_in_one_sentence() {
     let sentence = output.stderr.lines().last().unwrap();
     assert!(sentence.starts_with("latlab: Debian's package lists can't be read ("), "{output:?}");
     assert!(sentence.contains("try again"), "{output:?}");
-    assert!(!cache(folder).join("apt/amd64/updated").exists());
+    assert!(!folder.join("latlab/apt/amd64/updated").exists());
 }
 
 #[test]

@@ -190,11 +190,13 @@ fn closure_refuses_files_that_cannot_run() {
     assert_eq!(refused(&path), failed(neither));
     // The class and the machine of an ELF file.
     let program = fs::read("/bin/sh").unwrap();
-    for (at, value) in [(4, 1), (18, 183)] {
+    let foreign = "this is a program for arm64, and the guest is for x86-64: choose a profile with \
+                   @arm64, such as lab:rt@arm64";
+    for (at, value, why) in [(4, 1, neither), (18, 183, foreign)] {
         let mut other = program.clone();
         other[at] = value;
         put(&path, 0o755, &other);
-        assert_eq!(refused(&path), failed(neither));
+        assert_eq!(refused(&path), failed(why));
     }
     put(&path, 0o755, &program[..40]);
     assert!(matches!(refused(&path), Failure::Failed(_)));
