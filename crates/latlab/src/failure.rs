@@ -1,7 +1,8 @@
-//! Failure of a command: one sentence and an exit code.
+//! Failure of a command: one sentence and an exit code; and locks that outlive the failure of a thread.
 
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
+use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
 /// Failure of a command. The sentence says what was wrong, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -48,4 +49,15 @@ impl Failure {
 /// Makes a failure of an error, with the name of the file, option or part that failed in front.
 pub(crate) fn failed(what: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Failed(format!("{what}: {error}"))
+}
+
+/// Locks `mutex`, even if a thread has panicked while it held the lock. Only for data that is valid
+/// after each single change.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    unpoisoned(mutex.lock())
+}
+
+/// The value of a locking operation, even if a thread has panicked while it held the lock.
+pub(crate) fn unpoisoned<T>(result: LockResult<T>) -> T {
+    result.unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,6 @@
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result};
 use crate::message::Stream;
-use crate::progress::Progress;
 use crate::rig::Watch;
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
@@ -17,6 +16,17 @@ pub(crate) type Output<'a> = dyn FnMut(Stream, &[u8]) -> Result<()> + 'a;
 
 /// Receives each record as soon as it is complete, with the index of its plan.
 pub(crate) type Keep<'a> = dyn FnMut(usize, &Record) + 'a;
+
+/// Shows the progress of long work that is not measuring, as fetching and building, and lets the user
+/// end it.
+pub(crate) trait Progress {
+    /// Shows a new step or a message.
+    fn note(&mut self, text: &str);
+    /// Shows that `done` of `total` units of the last noted step are done.
+    fn at(&mut self, done: u64, total: u64);
+    /// Waits briefly. Returns true if the user wants to end.
+    fn pause(&mut self) -> bool;
+}
 
 /// Accelerator of a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

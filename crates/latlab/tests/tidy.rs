@@ -131,10 +131,8 @@ fn libbpf_is_used_by_one_crate_only() {
 }
 
 /// The modules of the program, lowest first: each uses only itself and those before it.
-const LAYERS: [&str; 26] = [
+const LAYERS: [&str; 24] = [
     "failure",
-    "lock",
-    "progress",
     "part",
     "rig",
     "workload",

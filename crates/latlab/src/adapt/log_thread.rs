@@ -1,7 +1,6 @@
 //! The thread that writes log messages, so that a slow reader of them delays nobody.
 
-use crate::failure::{Result, failed};
-use crate::lock::lock;
+use crate::failure::{Result, failed, lock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -1,7 +1,7 @@
 //! The data shared by the adaptation thread and the control thread. The adaptation thread never
 //! waits for a lock: a real-time task may keep the control thread from the CPU while it holds one.
 
-use crate::lock::lock;
+use crate::failure::lock;
 use latlab_core::mechanism::Request;
 use latlab_core::mechanism::status::Status;
 use latlab_sys::{sched, signal};

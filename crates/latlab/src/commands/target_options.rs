@@ -2,10 +2,8 @@
 
 use crate::engine;
 use crate::failure::{Failure, Result};
-use crate::progress::Progress;
 use crate::rig::Watch;
-use crate::session::Accel;
-use crate::session::Session;
+use crate::session::{Accel, Progress, Session};
 use clap::ValueEnum as _;
 use latlab_core::machine::TimeDomain;
 use latlab_core::time::Nanos;

@@ -1,6 +1,6 @@
 //! The explanations so far, computed only when they are requested.
 
-use crate::lock::lock;
+use crate::failure::lock;
 use latlab_core::record::explained::Explanations;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -3,8 +3,7 @@
 use super::live::LiveSummary;
 use super::summary::Summarizer;
 use super::{LateWakeUp, recorder_failed};
-use crate::failure::Result;
-use crate::lock::lock;
+use crate::failure::{Result, lock};
 use crate::rig::Observer;
 use latlab_bpf::Recorder;
 use latlab_core::explain::pairing::Pairing;

@@ -1,7 +1,7 @@
 //! Progress of long work: a bar on a terminal, otherwise a line for each step.
 
 use super::say;
-use crate::progress::Progress;
+use crate::session::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 use latlab_core::time::Nanos;
 use latlab_sys::signal::{Event, Signals};

@@ -21,7 +21,7 @@ use super::arch::Arch;
 use super::snapshot;
 use crate::failure::{Failure, Result};
 use crate::part::About;
-use crate::progress::Progress;
+use crate::session::Progress;
 use latlab_core::suggest;
 use latlab_sys::process;
 use serde::{Deserialize, Serialize};

@@ -8,8 +8,7 @@ use crate::engine::Prepared;
 use crate::failure::{Failure, Result};
 use crate::message::{Calibration, Message};
 use crate::part::needs::Needs;
-use crate::progress::Progress;
-use crate::session::Session;
+use crate::session::{Progress, Session};
 use std::path::PathBuf;
 
 /// The cell that carries out a plan.

@@ -3,8 +3,7 @@
 mod ring_result;
 
 use super::Probe;
-use crate::failure::Result;
-use crate::lock::{lock, unpoisoned};
+use crate::failure::{Result, lock, unpoisoned};
 use crate::part::{About, Describe};
 use crate::rig::{Pacing, Rig, Sampler, TaskScheduling};
 use crate::workload::token_ring::{self, Ring};

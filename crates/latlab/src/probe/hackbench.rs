@@ -1,8 +1,7 @@
 //! Groups of tasks that send messages to each other: time and cost of all messages.
 
 use super::Probe;
-use crate::failure::Result;
-use crate::lock::{lock, unpoisoned};
+use crate::failure::{Result, lock, unpoisoned};
 use crate::part::{About, Describe};
 use crate::rig::{Pacing, Rig, Sampler, TaskScheduling};
 use crate::workload::hackbench::{self, Groups, Role, Transport};

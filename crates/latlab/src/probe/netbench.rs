@@ -1,8 +1,7 @@
 //! Requests and replies over TCP: their latency, and the throughput.
 
 use super::Probe;
-use crate::failure::Result;
-use crate::lock::{lock, unpoisoned};
+use crate::failure::{Result, lock, unpoisoned};
 use crate::part::{About, Describe};
 use crate::rig::{Pacing, Rig, Sampler, TaskScheduling};
 use crate::workload::netbench::{self, Client, Exchange};

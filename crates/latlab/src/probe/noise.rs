@@ -4,8 +4,7 @@ mod lost_time;
 mod steal;
 
 use super::{Probe, interval};
-use crate::failure::{Failure, Result};
-use crate::lock::{lock, unpoisoned};
+use crate::failure::{Failure, Result, lock, unpoisoned};
 use crate::part::{About, Describe};
 use crate::rig::{Pacing, Rig, Sampler, Scheduling, Share};
 use latlab_core::cpulist::CpuList;

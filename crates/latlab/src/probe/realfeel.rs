@@ -3,8 +3,7 @@
 mod device;
 
 use super::Probe;
-use crate::failure::{Failure, Result, failed};
-use crate::lock::lock;
+use crate::failure::{Failure, Result, failed, lock};
 use crate::part::needs::{Device, Needs};
 use crate::part::{About, Describe};
 use crate::rig::{Pacing, Rig, Sampler, Scheduling, Span};

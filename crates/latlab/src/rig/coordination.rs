@@ -1,7 +1,6 @@
 //! Coordination of the threads of a probe: their common start, stop flags, ends and failures.
 
-use crate::failure::Failure;
-use crate::lock::{lock, unpoisoned};
+use crate::failure::{Failure, lock, unpoisoned};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::cpu::Affinity;

@@ -1,7 +1,7 @@
 //! Copies of what a sampler has recorded so far, made by its own thread when the monitor wants one.
 
 use super::{Recording, Sampler};
-use crate::lock::lock;
+use crate::failure::lock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
