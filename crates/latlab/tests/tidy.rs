@@ -198,10 +198,10 @@ fn parts_do_not_know_other_parts() {
 #[test]
 fn architecture_is_named_in_one_file_only() {
     // A reader of one architecture's boot protocol, and examples in a help text.
-    let exempt = ["lab/arch.rs", "lab/kernel/image.rs", "commands/kernel.rs"];
+    let exempt = ["lab/arch.rs", "lab/arch/", "lab/kernel/image.rs", "commands/kernel.rs"];
     let mut wrong = Vec::new();
     for (file, text) in sources("crates/latlab/src/") {
-        if exempt.iter().any(|exempt| file.ends_with(exempt)) || file.contains("/tests") {
+        if exempt.iter().any(|exempt| file.contains(exempt)) || file.contains("/tests") {
             continue;
         }
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -212,7 +212,7 @@ fn architecture_is_named_in_one_file_only() {
             }
         }
     }
-    assert!(wrong.is_empty(), "for lab/arch.rs: {wrong:#?}");
+    assert!(wrong.is_empty(), "for lab/arch: {wrong:#?}");
 }
 
 /// The files in the folder `room` that its table does not list, without the modules `shared` that

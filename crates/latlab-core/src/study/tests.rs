@@ -126,7 +126,7 @@ fn findings_have_measured_and_published_values() {
     assert_eq!(findings.rows[0].values[1].0, Some(Quantity::number(15.0)));
     assert_eq!(findings.rows[1].values[0], (None, None));
     assert_eq!(findings.claims[0].1.verdict, ClaimVerdict::Holds);
-    assert_eq!(findings.claims[0].1.ground(), "rt.idle.worst is 90 ns");
+    assert_eq!(findings.claims[0].1.ground(), "rt.idle.worst is 90 ns; 2 of 2 repetitions agree");
     assert_eq!(findings.claims[1].1.word(), "not measured");
     assert_eq!(findings.claims[1].1.ground(), "no value for rt.fork.messages");
 }

@@ -59,14 +59,14 @@ const ALWAYS: usize = 11;
 /// Commands of which only the first thread is tampered with, and no program that it starts.
 const STARTING: [&str; 2] = ["kernel fetch", "study"];
 
-/// Every how manieth call fails, of how many faults. `make torture` sets `LATLAB_FAULTS` to 1, so
-/// that each call fails; otherwise calls 1, 2, 4, 8, … do.
+/// The distance between calls that fail. `make torture` sets `LATLAB_FAULTS` to 1, so that each call
+/// fails; without it calls 1, 2, 4, 8, … do.
 fn stride() -> Option<usize> {
     let stride = std::env::var("LATLAB_FAULTS").ok()?;
     Some(stride.parse().expect("LATLAB_FAULTS is a number"))
 }
 
-/// The program under test: another one shows what this harness finds in it.
+/// The tested program: another one shows what this harness finds in it.
 fn program() -> String {
     std::env::var("LATLAB_UNDER_TEST").unwrap_or_else(|_| LATLAB.to_owned())
 }

@@ -306,7 +306,7 @@ fn error_in_study_is_refused_with_its_position() {
         ("lab:rt\"", "lap:rt\"", &["there is no target 'lap:rt'", "lab"]),
         ("\"20ms\"", "\"20\"", &["line 10, column 11: '20' has no unit"]),
         ("rt.worst <= 0s", "rt.wurst <= 0s", &["column 10: unknown result 'rt.wurst'", "rt.worst"]),
-        ("\"bars\"", "\"bar\"", &["line 60, column 8: unknown kind of picture 'bar'", "bars"]),
+        ("\"bars\"", "\"bar\"", &["line 64, column 8: unknown kind of picture 'bar'", "bars"]),
         ("along = \"kernel\"", "along = \"load\"", &["column 9: unknown axis 'load'", "kernel"]),
         ("rt.cache >= 0", "rt.cache >= ", &["expected a number, a time, a result"]),
         (

@@ -141,9 +141,13 @@ impl Connection {
         self.complaints.push_back(line);
     }
 
-    /// The last line of stderr: usually the reason.
+    /// The last complaint: usually the reason. sshd may complain about the home before or after the
+    /// login shell speaks, on another pipe; that ends no connection.
     pub(super) fn last_complaint(&self) -> String {
-        self.complaints.back().cloned().unwrap_or_else(|| "ssh ended without a message".to_owned())
+        const HOME: &str = "Could not chdir to home directory";
+        let mut last = self.complaints.iter().rev();
+        let reason = last.find(|line| !line.starts_with(HOME)).or(self.complaints.back());
+        reason.cloned().unwrap_or_else(|| "ssh ended without a message".to_owned())
     }
 
     /// The last lines of stderr.

@@ -33,7 +33,7 @@ fn published_tables_judge_todays_claims_by_their_own_figures() {
         let values = values(&read("table.csv"));
         let findings = study.judged(|cell, figure| value(&values, study, cell, figure));
         let old = read("table.md");
-        files.push((folder.join("table.md"), page(study, &findings, what_was_measured(&old))));
+        files.push((folder.join("table.md"), page(study, &findings, measured_part(&old))));
         files.push((folder.join("table.csv"), csv(study, &findings)));
         files.extend(drawn(&folder, study, &findings));
         index.add(name, study, &findings);
@@ -110,7 +110,7 @@ fn value(
 }
 
 /// Returns the lines of a page on kernels, lengths and sources.
-fn what_was_measured(page: &str) -> &str {
+fn measured_part(page: &str) -> &str {
     let begin = page.find("\nMeasured on").expect("it says on what") + 1;
     let end = page.find("\n\n| cell").expect("it has a table") + 1;
     &page[begin..end]
