@@ -2,7 +2,7 @@
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 #![expect(clippy::disallowed_methods, reason = "the compiler ends within the test")]
 
-use latlab_bpf::{Recorder, Watch};
+use latlab_bpf::{ProgramCost, Recorder, Watch};
 use latlab_core::time::Nanos;
 use latlab_testing::{Missing, not_run};
 use std::collections::BTreeMap;
@@ -51,8 +51,10 @@ fn recorder_programs_stay_as_easy_to_verify() {
     let costs = recorder.cost();
     // Some programs are loaded on other machines only.
     assert!(!costs.is_empty());
-    for cost in costs {
-        let bound = known.get(cost.name.as_str()).map(|count| count * 3 / 2);
-        assert!(Some(cost.verified) <= bound, "{cost:?}: more than {bound:?}");
-    }
+    let is_harder = |cost: &&ProgramCost| {
+        let count = known.get(cost.name.as_str());
+        count.is_none_or(|count| cost.verified > count * 3 / 2)
+    };
+    let harder: Vec<_> = costs.iter().filter(is_harder).collect();
+    assert!(harder.is_empty(), "more than half as many again: {harder:#?}");
 }
