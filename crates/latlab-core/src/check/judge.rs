@@ -62,12 +62,6 @@ impl Judge {
         self.threads.len() + self.ended.len()
     }
 
-    /// Number of cycles so far.
-    pub fn cycles(&self) -> u64 {
-        let cyclic = self.ended.iter().chain(self.threads.values());
-        cyclic.filter_map(|thread| thread.cyclic.as_ref()).map(|cyclic| cyclic.cycles).sum()
-    }
-
     /// The report. `frames` returns the frames of a stack of a process, `lazy` whether a process
     /// binds symbols when they are first called.
     pub fn report(

@@ -45,6 +45,23 @@ struct Watching {
     began: Nanos,
 }
 
+/// How the program ended.
+struct End {
+    text: String,
+    /// With an exit code or by a signal, which the report notes.
+    is_abnormal: bool,
+}
+
+impl End {
+    fn at(text: String) -> End {
+        End { text, is_abnormal: false }
+    }
+
+    fn abnormal(self, how: &str) -> End {
+        End { text: format!("{} {how}", self.text), is_abnormal: true }
+    }
+}
+
 /// Time between two reads.
 const PACE: Nanos = Nanos::from_millis(10);
 /// Time that a program has for ending when it is asked to.
@@ -79,7 +96,7 @@ impl Watching {
         while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != Event::End {
             self.read()?;
             let gone = proc::has_ended(pid) || proc::start_time(pid) != start;
-            ended = gone.then(|| format!("the process ended after {}", self.elapsed()));
+            ended = gone.then(|| End::at(format!("the process ended after {}", self.elapsed())));
         }
         let name = Root::default().text(format!("proc/{pid}/comm")).unwrap_or_default();
         self.finish(format!("{name} [{pid}]"), ended)
@@ -118,13 +135,13 @@ impl Watching {
     }
 
     /// How the program ended.
-    fn end(&self, status: ExitStatus) -> String {
-        let how = match (status.code(), status.signal()) {
-            (Some(0), _) | (None, None) => String::new(),
-            (Some(code), _) => format!(" with exit code {code}"),
-            (None, Some(signal)) => format!(" by signal {signal}"),
-        };
-        format!("the program ended after {}{how}", self.elapsed())
+    fn end(&self, status: ExitStatus) -> End {
+        let end = End::at(format!("the program ended after {}", self.elapsed()));
+        match (status.code(), status.signal()) {
+            (Some(0), _) | (None, None) => end,
+            (Some(code), _) => end.abnormal(&format!("with exit code {code}")),
+            (None, Some(signal)) => end.abnormal(&format!("by signal {signal}")),
+        }
     }
 
     fn elapsed(&self) -> Nanos {
@@ -147,9 +164,9 @@ impl Watching {
         Ok(())
     }
 
-    fn finish(mut self, program: String, ended: Option<String>) -> Result<Report> {
+    fn finish(mut self, program: String, ended: Option<End>) -> Result<Report> {
         self.read()?;
-        let end = ended.clone().unwrap_or_else(|| "it runs on".to_owned());
+        let end = ended.as_ref().map_or("it runs on", |end| &end.text);
         if self.judge.realtime_threads() == 0 {
             return Err(Failure::Failed(format!(
                 "{program}: no thread was real-time while it was watched ({end}): give it a \
@@ -172,7 +189,7 @@ impl Watching {
         report.program = program;
         report.kernel = latlab_sys::machine::read(&Root::default()).kernel;
         report.lost = checker.lost();
-        report.notes.extend(ended.filter(|text| text.contains(" with ") || text.contains(" by ")));
+        report.notes.extend(ended.filter(|end| end.is_abnormal).map(|end| end.text));
         report.notes.extend(lacks);
         report.notes.extend(limits(checker));
         Ok(report)

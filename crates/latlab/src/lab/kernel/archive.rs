@@ -108,7 +108,8 @@ impl Archive {
         let mut update = self.tool("apt-get");
         update.args(["update", "-q", "-o", "APT::Update::Error-Mode=any"]);
         run(&update, &log, progress, &mut |_| ()).map_err(|failure| match failure {
-            Failure::Failed(why) if !is_interrupted(&why) => Failure::Failed(format!(
+            ended if ended == interrupted() => ended,
+            Failure::Failed(why) => Failure::Failed(format!(
                 "Debian's package lists can't be read ({}): try again, in an hour if the archive is \
                  being updated",
                 first_message(&log).unwrap_or(why)
@@ -116,10 +117,6 @@ impl Archive {
             other => other,
         })
     }
-}
-
-fn is_interrupted(why: &str) -> bool {
-    interrupted() == Failure::Failed(why.to_owned())
 }
 
 fn is_fresh(folder: &Path) -> bool {
