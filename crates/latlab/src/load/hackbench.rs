@@ -4,6 +4,8 @@ use super::{Load, LoadContext, Place};
 use crate::part::{About, Describe};
 use crate::workload::hackbench::{self, Groups, Role, Transport};
 use latlab_core::size::Bytes;
+use latlab_sys::process;
+use latlab_sys::start_barrier::StartBarrier;
 use std::fs::File;
 use std::io;
 
@@ -48,7 +50,10 @@ impl Load for Hackbench {
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {
         let groups = Groups { number: self.groups, fan: self.fan, over: Transport::Sockets };
+        // Without it, those that run delay the start of the others by a second.
+        let barrier = StartBarrier::new()?;
         let children = groups.fork(context.single(), |role| {
+            barrier.wait()?;
             let mut message = hackbench::message(self.size);
             match role {
                 Role::Receiver(from) => receive(context, &from, &mut message),
@@ -57,6 +62,8 @@ impl Load for Hackbench {
                 },
             }
         })?;
+        barrier.gather(children.len(), process::check_all_running)?;
+        barrier.open()?;
         context.leave_to(children)
     }
 }
