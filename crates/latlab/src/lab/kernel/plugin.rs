@@ -13,6 +13,10 @@ const SOURCES: &[(&str, &str)] = &[
     ("block.c", include_str!("../../../../../plugin/block.c")),
     ("block.h", include_str!("../../../../../plugin/block.h")),
     ("latlab.c", include_str!("../../../../../plugin/latlab.c")),
+    ("misses.c", include_str!("../../../../../plugin/misses.c")),
+    ("misses.h", include_str!("../../../../../plugin/misses.h")),
+    ("model.c", include_str!("../../../../../plugin/model.c")),
+    ("model.h", include_str!("../../../../../plugin/model.h")),
     ("qemu.h", include_str!("../../../../../plugin/qemu.h")),
 ];
 
