@@ -50,4 +50,14 @@ mod tests {
     fn plugin_sources_are_complete() {
         assert_complete(SOURCES, "plugin");
     }
+
+    #[test]
+    fn models_agree_with_naive_ones() {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut make = tool("make");
+        make.args(["-C", concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugin"), "test"]);
+        make.arg(format!("TEST={}", temporary.path().join("test").display()));
+        let output = make.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
 }
