@@ -40,10 +40,24 @@ static int32_t number(const uint8_t *bytes)
 	return number;
 }
 
-bool is_mark(const struct qemu_plugin_insn *insn)
+bool is_mark(const struct qemu_plugin_insn *insn, const char *mark)
 {
-	return qemu_plugin_insn_size(insn) == 8 &&
-	       !memcmp(qemu_plugin_insn_data(insn), "\x0f\x1f\x84\x00latl", 8);
+	const uint8_t *bytes = qemu_plugin_insn_data(insn);
+
+	return qemu_plugin_insn_size(insn) == 8 && !memcmp(bytes, "\x0f\x1f\x84\x00", 4) &&
+	       !memcmp(bytes + 4, mark, 4);
+}
+
+enum drop drop_of(const struct qemu_plugin_insn *insn)
+{
+	struct code code = code_of(insn);
+	uint8_t modrm = code.length > 2 ? code.op[2] : 0, reg = modrm >> 3 & 7;
+
+	if (IS(&code, "\x0f\x22") && (reg == 3 || reg == 4))
+		return reg == 3 ? DROP_USER : DROP_ALL;
+	if (IS(&code, "\x0f\x01") && reg == 7 && modrm >> 6 != 3)
+		return DROP_PAGE;
+	return IS(&code, "\x0f\x38\x82") ? DROP_ALL : DROP_NOTHING;
 }
 
 /*

@@ -43,6 +43,17 @@ struct block {
 	struct event event[];
 };
 
+/* What an instruction drops from the TLBs. */
+enum drop {
+	DROP_NOTHING,
+	/* One page (INVLPG), whose address the plugin does not see. */
+	DROP_PAGE,
+	/* All but global pages: CR3 is written. */
+	DROP_USER,
+	/* Everything: CR4 is written, or INVPCID. */
+	DROP_ALL,
+};
+
 /* Returns whether an address is in the kernel's half. */
 static inline bool is_kernel(uint64_t address)
 {
@@ -51,8 +62,10 @@ static inline bool is_kernel(uint64_t address)
 
 /* `preempt_count` is the address of the preemption counter, 0 if unknown. */
 struct block *block_of(const struct qemu_plugin_tb *tb, uint64_t preempt_count);
-/* Returns whether the instruction is latlab's mark of a sample. */
-bool is_mark(const struct qemu_plugin_insn *insn);
+/* Returns whether the instruction is this mark of latlab's, of four letters. */
+bool is_mark(const struct qemu_plugin_insn *insn, const char *mark);
+/* Returns which translations the instruction drops. */
+enum drop drop_of(const struct qemu_plugin_insn *insn);
 /* Returns whether it writes to the local APIC's page, as the end of each interrupt does. */
 bool ends_interrupt(const struct qemu_plugin_insn *insn);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "block.h"
+#include "misses.h"
 #include "qemu.h"
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
@@ -61,6 +62,7 @@ static uint64_t marks;
 static uint64_t faults[MOST];
 static size_t n_faults;
 static uint64_t preempt_count;
+static bool counts_misses;
 static FILE *out;
 
 static void push(struct block *block, uint64_t executed)
@@ -208,11 +210,10 @@ static void on_mark(unsigned int cpu, void *data)
 			write_down(&wanted[i]);
 }
 
-static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void trace(struct qemu_plugin_tb *tb)
 {
 	struct block *block = block_of(tb, preempt_count);
 
-	(void)id;
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, block);
 	for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -223,7 +224,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			qemu_plugin_register_vcpu_mem_inline(insn, QEMU_PLUGIN_MEM_RW,
 							     QEMU_PLUGIN_INLINE_ADD_U64, &touched,
 							     1);
-		if (is_mark(insn))
+		if (is_mark(insn, "latl"))
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark,
 							       QEMU_PLUGIN_CB_NO_REGS, NULL);
 		if (ends_interrupt(insn) && qemu_clock_get_ns)
@@ -231,6 +232,15 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 							 QEMU_PLUGIN_CB_NO_REGS,
 							 QEMU_PLUGIN_MEM_W, NULL);
 	}
+}
+
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	(void)id;
+	if (wants)
+		trace(tb);
+	if (counts_misses)
+		count_misses(tb, out);
 }
 
 /* Returns the text after `key` if `word` begins with it. */
@@ -257,6 +267,8 @@ static bool understand(const char *word)
 		preempt_count = strtoull(text, NULL, 16);
 		return true;
 	}
+	if (!strcmp(word, "misses=on"))
+		return counts_misses = can_count_misses();
 	if ((text = value(word, "sample=")) && wants < MOST)
 		return sscanf(text, "%lu:%lu", &wanted[wants].nth, &wanted[wants].latency) == 2 &&
 		       ++wants;
@@ -276,8 +288,9 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 			return -1;
 		}
 	}
-	if (!out || !wants) {
-		fputs("latlab's plugin needs out=FILE and sample=NUMBER:LATENCY\n", stderr);
+	if (!out || !(wants || counts_misses)) {
+		fputs("latlab's plugin needs out=FILE, and sample=NUMBER:LATENCY or misses=on\n",
+		      stderr);
 		return -1;
 	}
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);

@@ -18,6 +18,7 @@ typedef uint32_t qemu_plugin_meminfo_t;
 
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
+struct qemu_plugin_hwaddr;
 
 typedef struct {
 	const char *target_name;
@@ -61,6 +62,11 @@ struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb
 const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn);
+unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t address);
+bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address);
+uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *address);
 
 /*
  * The time of the guest. Not part of the interface, but exported by QEMU if it
@@ -69,5 +75,8 @@ uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
  */
 #define QEMU_CLOCK_VIRTUAL 1
 int64_t qemu_clock_get_ns(int clock) __attribute__((weak));
+
+/* The offset in the guest's memory of an address of the host, or all ones. Exported as the clock is. */
+uint64_t qemu_ram_addr_from_host(void *address) __attribute__((weak));
 
 #endif

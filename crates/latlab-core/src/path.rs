@@ -6,10 +6,12 @@ mod disabled;
 mod fold;
 mod frames;
 mod innermost;
+mod misses;
 mod trace;
 mod walk;
 
 pub use frames::Frame;
+pub use misses::Misses;
 pub use trace::{DamagedTrace, Effect, Run, Trace};
 
 use crate::time::Nanos;

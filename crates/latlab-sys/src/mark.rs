@@ -1,5 +1,5 @@
-//! A mark in the instruction stream at each sample, for QEMU's plugin, which sees every
-//! instruction.
+//! Marks in the instruction stream for QEMU's plugin, which sees every instruction: one at each
+//! sample, and two around what its models of caches and TLBs count.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,7 +28,7 @@ impl Marks {
     /// Executes the mark. Returns its number.
     #[inline]
     pub fn mark(&mut self) -> u64 {
-        instruction();
+        sample();
         self.made += 1;
         self.before + self.made
     }
@@ -40,15 +40,34 @@ impl Drop for Marks {
     }
 }
 
-/// One instruction without effect, whose encoding occurs nowhere else: on x86-64 a long NOP with the
-/// displacement `latl`, on arm64 a move of `la` to the zero register. `plugin/block.c` looks for it.
+/// The models of caches and TLBs are emptied, and begin to count.
 #[inline]
-fn instruction() {
+pub fn begin_counting() {
+    instruction::<b'b'>();
+}
+
+/// The models stop, and their counts are kept.
+#[inline]
+pub fn end_counting() {
+    instruction::<b'e'>();
+}
+
+#[inline]
+fn sample() {
+    instruction::<b'l'>();
+}
+
+/// One instruction without effect, whose encoding occurs nowhere else: on x86-64 a long NOP with the
+/// displacement `lat` and a letter, on arm64, where nothing looks for it, a move of `la` to the zero
+/// register. `plugin/block.c` looks for it.
+#[inline]
+fn instruction<const LETTER: u8>() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: it is a NOP (Intel SDM 2B, NOP r/m32): it touches neither memory nor registers.
     unsafe {
         std::arch::asm!(
-            ".byte 0x0f, 0x1f, 0x84, 0x00, 0x6c, 0x61, 0x74, 0x6c",
+            ".byte 0x0f, 0x1f, 0x84, 0x00, 0x6c, 0x61, 0x74, {}",
+            const LETTER,
             options(nostack, preserves_flags)
         );
     }

@@ -18,7 +18,7 @@ use crate::{adapt, explain, scan};
 use environment::Environment;
 use latlab_core::cpulist::CpuList;
 use latlab_core::machine::TimeDomain;
-use latlab_core::record::Record;
+use latlab_core::record::{Record, Warning};
 use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;
 use latlab_sys::{clock, cpu};
@@ -43,6 +43,10 @@ pub(crate) fn run(
     let plan = &plan.on_cpus(cpus(&plan.plan().cpus, &online)?);
     place::check(plan.plan(), &online)?;
     let mut warnings = Vec::new();
+    if plan.needs().models && time_domain != TimeDomain::Instructions {
+        let text = "caches and TLBs are modelled in the laboratory only (lab:PROFILE)";
+        warnings.push(Warning::new("not-available", text));
+    }
     let probes = usable::probes(plan, &mut warnings)?;
     check(plan)?;
     let started = clock::wall_clock();

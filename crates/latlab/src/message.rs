@@ -6,6 +6,7 @@ use crate::rig::Watch;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use latlab_core::atomic_histogram::AtomicHistogram;
+use latlab_core::path::Misses;
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,8 @@ pub(crate) enum Message {
     SoFar(Box<Record>),
     /// The plan was carried out.
     Record { record: Box<Record>, verdict: Option<Failure> },
+    /// What the plugin counted; kept with the answer of a guest, which does not know it.
+    Misses(Vec<Misses>),
     /// The plan or the program failed.
     Failed(Failure),
     /// The calibration of the guest's kernel.

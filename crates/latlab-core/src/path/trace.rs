@@ -16,6 +16,9 @@ pub struct Trace {
     runs: Vec<Run>,
 }
 
+/// The first word of lines that belong to no sample.
+pub(super) const MISSES: &str = "misses";
+
 /// A part of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run {
@@ -66,9 +69,9 @@ pub enum Effect {
 #[error("line {line} of the plugin's trace is invalid: '{text}'")]
 pub struct DamagedTrace {
     /// The line number, from 1.
-    line: usize,
+    pub(super) line: usize,
     /// The line.
-    text: String,
+    pub(super) text: String,
 }
 
 impl Block {
@@ -126,6 +129,9 @@ impl Trace {
         for (number, text) in text.lines().enumerate() {
             let damaged = || DamagedTrace { line: number + 1, text: text.to_owned() };
             let (key, rest) = text.split_once(' ').unwrap_or((text, ""));
+            if key == MISSES {
+                continue;
+            }
             if key == "sample" {
                 current = Some(Trace::begin(rest).ok_or_else(damaged)?);
             } else if key == "end" {

@@ -65,6 +65,11 @@ impl Prepared {
         prepared
     }
 
+    /// The probe for which models of caches and TLBs count, by name.
+    pub(crate) fn modelled(&self) -> Option<&str> {
+        self.probes.iter().find(|probe| probe.needs().models).map(Built::name)
+    }
+
     /// Needs of its parts beyond a kernel.
     pub(crate) fn needs(&self) -> Needs {
         let probes = self.probes.iter().map(|probe| probe.needs());

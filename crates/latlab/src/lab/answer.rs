@@ -1,10 +1,10 @@
 //! The answer of a cell, and the outcome made from it.
 
-use crate::engine::Outcome;
+use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result};
 use crate::message::Message;
-use latlab_core::plan::Plan;
-use latlab_core::record::{Record, Warning};
+use latlab_core::path::Misses;
+use latlab_core::record::{Figure, Record, Warning};
 
 /// The last message of a guest, with what the host knows about the guest.
 #[derive(Clone)]
@@ -15,18 +15,23 @@ pub(super) struct Answer {
     pub(super) last: Message,
     /// Lines in which the guest's kernel reported a fault.
     pub(super) complaints: Vec<String>,
+    /// The misses of modelled caches and TLBs, where they are counted.
+    pub(super) misses: Vec<Misses>,
     /// The recording of the plugin; empty without one.
     pub(super) trace: String,
 }
 
 impl Answer {
     /// The outcome of `plan`; fails where the guest sent no record.
-    pub(super) fn outcome(self, plan: &Plan) -> Result<Outcome> {
+    pub(super) fn outcome(self, plan: &Prepared) -> Result<Outcome> {
         let Message::Record { mut record, verdict } = self.last else {
             return Err(self.unexpected());
         };
         record.fingerprint = Some(self.fingerprint);
-        let profile = plan.target.split_once(':').map(|(_, profile)| profile.to_owned());
+        if let Some(probe) = plan.modelled() {
+            add_misses(&mut record, probe, &self.misses);
+        }
+        let profile = plan.plan().target.split_once(':').map(|(_, profile)| profile.to_owned());
         set_profile(&mut record, profile.as_ref());
         let warning =
             |line| Warning::new("kernel-complained", format!("the guest's kernel: {line}"));
@@ -46,6 +51,22 @@ impl Answer {
             other => Failure::Failed(format!("{}: the guest answered {other:?}", self.target)),
         }
     }
+}
+
+/// Adds the misses, each as the mean of all repetitions, to the figures of the probe for which they
+/// were counted.
+fn add_misses(record: &mut Record, probe: &str, misses: &[Misses]) {
+    let series = record.series.iter().find(|series| series.probe == probe);
+    let Some(load) = series.map(|series| series.load.clone()) else { return };
+    let figure = |(name, value): (&str, f64)| Figure {
+        probe: probe.to_owned(),
+        name: name.to_owned(),
+        value,
+        unit: "per repetition".to_owned(),
+        load: load.clone(),
+        profile: None,
+    };
+    record.figures.extend(Misses::means(misses).into_iter().map(figure));
 }
 
 fn set_profile(record: &mut Record, profile: Option<&String>) {

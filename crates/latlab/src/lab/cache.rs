@@ -5,6 +5,7 @@ use super::guest::{self, Boot, Cell, GuestTime, Job};
 use super::kernel;
 use crate::failure::{Result, failed};
 use crate::message::Message;
+use latlab_core::path::Misses;
 use latlab_sys::file;
 use std::path::{Path, PathBuf};
 
@@ -49,11 +50,15 @@ pub(super) fn load(path: &Path) -> Option<Vec<Message>> {
     messages.last().is_some_and(Message::is_answer).then_some(messages)
 }
 
-/// Keeps the messages of a guest after their digest. A cache that can't be written costs time, not
+/// Keeps what the plugin counted and the messages of a guest, after their digest. A cache that can't be written costs time, not
 /// results.
-pub(super) fn keep(path: &Path, transcript: &str) {
-    let text = format!("{}\n{transcript}", kernel::digest(transcript.as_bytes()));
-    if transcript.len() as u64 <= LONGEST && file::write_atomically(path, text.as_bytes()).is_ok() {
+pub(super) fn keep(path: &Path, misses: &[Misses], transcript: &str) {
+    let mut messages = Vec::new();
+    let counted = Message::Misses(misses.to_vec()).send(&mut messages);
+    messages.extend(transcript.as_bytes());
+    let text = [format!("{}\n", kernel::digest(&messages)).into_bytes(), messages].concat();
+    let short = counted.is_ok() && text.len() as u64 <= LONGEST;
+    if short && file::write_atomically(path, &text).is_ok() {
         remove_oldest(path.parent().unwrap_or(path));
     }
 }
@@ -79,8 +84,11 @@ mod tests {
     fn kept_answer_with_a_changed_bit_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cell");
-        keep(&path, "\"end\"\n{\"exited\":7}\n");
-        assert!(matches!(load(&path).unwrap()[..], [Message::End, Message::Exited(7)]));
+        keep(&path, &[], "\"end\"\n{\"exited\":7}\n");
+        assert!(matches!(
+            load(&path).unwrap()[..],
+            [Message::Misses(_), Message::End, Message::Exited(7)]
+        ));
         let written = std::fs::read(&path).unwrap();
         for bit in 0..written.len() * 8 {
             let mut changed = written.clone();

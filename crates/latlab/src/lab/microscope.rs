@@ -25,6 +25,7 @@ pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outc
     let mut outcome = outcome.into_iter().next().expect("one plan, one outcome")?;
     let plugin = Plugin {
         library,
+        misses: plan.needs().models,
         samples: wanted(&outcome.record)?,
         faults: symbols.faults().collect(),
         preempt_count: symbols.preempt_count,
@@ -34,7 +35,7 @@ pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outc
     let cell = Cell { plugin: Some(plugin), ..cell };
     let answer = carry_out_one(cell, session, &mut |_, _| Ok(()))?;
     let trace = Trace::read(&answer.trace).map_err(|e| failed(target, e))?;
-    let again = answer.outcome(plan.plan())?.record;
+    let again = answer.outcome(plan)?.record;
     check_same(target, &outcome.record, &again)?;
     add_paths(target, &mut outcome.record, &trace, &symbols)?;
     Ok(outcome)
@@ -66,17 +67,8 @@ fn add_paths(target: &str, record: &mut Record, trace: &[Trace], symbols: &Symbo
 /// whose instructions the plugin does not know.
 fn refuse_unsupported(target: &str, session: &mut Session<'_>) -> Result<()> {
     let (profile, kernel) = prepare::kernel(target, session)?;
-    let cpus = profile.cpus;
-    if !kernel.arch.has_microscope {
-        let why = format!("the plugin does not know the instructions of {}", kernel.arch.title);
-        return Err(Failure::Unsupported(format!("{target}: {why}: use --traced")));
-    }
-    if cpus == 1 {
-        return Ok(());
-    }
-    let why = format!("its guest has {cpus} CPUs, and samples are identified on one CPU only");
-    let remedy = "use a profile with cpus = 1";
-    Err(Failure::Unsupported(format!("{target}: {why}: {remedy}")))
+    let why = "samples are identified on one CPU only";
+    prepare::check_plugin(target, &profile, &kernel, why, ": use --traced")
 }
 
 /// As many samples as the plugin accepts.

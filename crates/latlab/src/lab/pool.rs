@@ -3,9 +3,10 @@
 use super::answer::Answer;
 use super::guest::{Boot, Cell, Guest, Job, Launched, Start, stops};
 use super::{cache, snapshot};
-use crate::failure::Result;
+use crate::failure::{Result, failed};
 use crate::message::{Message, Stream, output_bytes};
 use crate::session::Session;
+use latlab_core::path::Misses;
 use latlab_core::time::Nanos;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -62,16 +63,22 @@ impl Pool {
         let boot = cell.boot()?;
         let fingerprint = cache::fingerprint(&cell, &boot)?;
         let kept = cache::path(&cell, &boot, &fingerprint)?;
-        // The plugin records nothing unless the guest runs.
-        let fresh = session.fresh || cell.plugin.is_some();
+        // The plugin records no sample unless the guest runs.
+        let records = cell.plugin.as_ref().is_some_and(|plugin| !plugin.samples.is_empty());
+        let fresh = session.fresh || records;
         let messages = kept.as_ref().filter(|_| !fresh).and_then(|path| cache::load(path));
         let target = cell.target.clone();
         if let Some(messages) = messages {
+            let mut misses = Vec::new();
             for message in messages {
-                if let Some(last) = self.receive(message)? {
+                if let Message::Misses(counted) = message {
+                    misses = counted;
+                } else if let Some(last) = self.receive(message)? {
                     let (complaints, trace) = (Vec::new(), String::new());
                     let (target, fingerprint) = (target.clone(), fingerprint.clone());
-                    self.answer(index, Ok(Answer { target, fingerprint, last, complaints, trace }));
+                    let misses = std::mem::take(&mut misses);
+                    let answer = Answer { target, fingerprint, last, complaints, misses, trace };
+                    self.answer(index, Ok(answer));
                 }
             }
             return Ok(());
@@ -257,11 +264,12 @@ impl Running {
     fn answer(&mut self, last: Message) -> Result<Answer> {
         let complaints = self.guest.kernel_complaints();
         let good = last.is_answer() && complaints.is_empty();
-        if let Some(path) = self.kept.as_ref().filter(|_| good) {
-            cache::keep(path, &self.guest.transcript()?);
-        }
         let trace = self.guest.trace()?;
+        let misses = Misses::read(&trace).map_err(|e| failed(&self.target, e))?;
+        if let Some(path) = self.kept.as_ref().filter(|_| good) {
+            cache::keep(path, &misses, &self.guest.transcript()?);
+        }
         let (target, fingerprint) = (self.target.clone(), self.fingerprint.clone());
-        Ok(Answer { target, fingerprint, last, complaints, trace })
+        Ok(Answer { target, fingerprint, last, complaints, misses, trace })
     }
 }

@@ -1,7 +1,7 @@
 //! Preparation of the cell for a plan or a program: profile, kernel, test driver and calibration.
 
 use super::cells::ask;
-use super::guest::{self, Cell, GuestTime, Job, Program, calibration};
+use super::guest::{self, Cell, GuestTime, Job, Plugin, Program, calibration};
 use super::kernel::{self, Kernel};
 use super::profile::{self, Profile};
 use crate::engine::Prepared;
@@ -15,7 +15,40 @@ use std::path::PathBuf;
 pub(super) fn plan(plan: &Prepared, time: GuestTime, session: &mut Session<'_>) -> Result<Cell> {
     let job = Job::Run(Box::new(plan.plan().clone()));
     let cell = equipped(plan, time, job, session)?;
-    Ok(Cell { expected: plan.duration(), ..cell })
+    let plugin = match time {
+        GuestTime::Instructions if cell.needs.models => Some(models(&cell, session)?),
+        _ => None,
+    };
+    Ok(Cell { expected: plan.duration(), plugin, ..cell })
+}
+
+/// The plugin that counts the misses of modelled caches and TLBs.
+fn models(cell: &Cell, session: &mut Session<'_>) -> Result<Plugin> {
+    let why = "caches and TLBs are modelled for one CPU only";
+    check_plugin(&cell.target, &cell.profile, &cell.kernel, why, "")?;
+    let library = kernel::plugin(session.progress)?;
+    Ok(Plugin { library, misses: true, samples: vec![], faults: vec![], preempt_count: None })
+}
+
+/// Refuses guests whose instructions the plugin does not know (`remedy` follows), and those with
+/// several CPUs, for the reason `one`.
+pub(super) fn check_plugin(
+    target: &str,
+    profile: &Profile,
+    kernel: &Kernel,
+    one: &str,
+    remedy: &str,
+) -> Result<()> {
+    if !kernel.arch.has_microscope {
+        let why = format!("the plugin does not know the instructions of {}", kernel.arch.title);
+        return Err(Failure::Unsupported(format!("{target}: {why}{remedy}")));
+    }
+    let cpus = profile.cpus;
+    if cpus == 1 {
+        return Ok(());
+    }
+    let why = format!("its guest has {cpus} CPUs, and {one}: use a profile with cpus = 1");
+    Err(Failure::Unsupported(format!("{target}: {why}")))
 }
 
 /// The cell that sends the symbols of the kernel on which `plan` runs.

@@ -22,7 +22,7 @@ pub(crate) fn run(
     let no_driver: Vec<Option<String>> =
         cells.iter().map(|cell| cell.as_ref().ok()?.no_driver.clone()).collect();
     let outcome = |index: usize, answer: Answer| {
-        let mut outcome = answer.outcome(plans[index].plan())?;
+        let mut outcome = answer.outcome(&plans[index])?;
         let text = |why| format!("the test driver was left out: {why}");
         let skipped = no_driver[index].clone().map(|why| Warning::new("skipped", text(why)));
         outcome.record.warnings.extend(skipped);

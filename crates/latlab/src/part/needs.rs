@@ -16,6 +16,8 @@ pub(crate) struct Needs {
     pub(crate) modules: BTreeSet<&'static str>,
     /// A command that starts a program of the machine; a guest has none.
     pub(crate) command: Option<String>,
+    /// Models of caches and TLBs, which only guests in instruction time have.
+    pub(crate) models: bool,
     /// Hardware that not every guest gets.
     pub(crate) devices: BTreeSet<Device>,
 }
@@ -53,6 +55,7 @@ impl Needs {
         self.folders.extend(other.folders);
         self.modules.extend(other.modules);
         self.command = self.command.or(other.command);
+        self.models |= other.models;
         self.devices.extend(other.devices);
         self
     }

@@ -2,6 +2,7 @@
 
 use super::Probe;
 use crate::failure::{Result, lock, unpoisoned};
+use crate::part::needs::Needs;
 use crate::part::{About, Describe};
 use crate::rig::{Pacing, Rig, Sampler, TaskScheduling};
 use crate::workload::hackbench::{self, Groups, Role, Transport};
@@ -11,6 +12,7 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
+use latlab_sys::mark;
 use latlab_sys::process::{self, SingleThread};
 use latlab_sys::start_barrier::StartBarrier;
 use serde::{Deserialize, Serialize};
@@ -25,7 +27,9 @@ use std::sync::{Arc, Mutex};
 /// `groups=G,fan=F,loops=L,size=SB` here. As in hackbench, the time includes the exit of the tasks
 /// but not their creation. Figures are the messages per second and, per repetition, the context
 /// switches of all tasks over their whole lifetime, and the misses of the data TLB and of the
-/// last-level cache, if the processor counts them.
+/// last-level cache, if the processor counts them. In the laboratory `misses=modelled` counts those of
+/// two modelled processors, a Pentium 4 and a Skylake, for everything that the CPU does during the
+/// repetition (`plugin/README.md`).
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 pub(super) struct Hackbench {
     /// Number of groups
@@ -46,6 +50,9 @@ pub(super) struct Hackbench {
     /// Transport of the messages
     #[arg(long, default_value = "sockets")]
     over: Transport,
+    /// Misses of caches and TLBs: those that the processor counts, or those of models
+    #[arg(long, default_value = "counted")]
+    misses: Misses,
     #[command(flatten)]
     #[serde(flatten)]
     scheduling: TaskScheduling,
@@ -56,6 +63,13 @@ pub(super) struct Hackbench {
 enum TaskKind {
     Processes,
     Threads,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Misses {
+    Counted,
+    Modelled,
 }
 
 /// Times and cost of one repetition.
@@ -72,6 +86,10 @@ impl Describe for Hackbench {
 }
 
 impl Probe for Hackbench {
+    fn needs(&self) -> Needs {
+        Needs { models: self.misses == Misses::Modelled, ..Needs::default() }
+    }
+
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check()
     }
@@ -124,13 +142,20 @@ impl Hackbench {
         repetitions: &Mutex<Vec<Repetition>>,
     ) -> io::Result<()> {
         sampler.set_collecting();
+        let modelled = self.misses == Misses::Modelled;
         let mut worker = Worker::start(Self::ABOUT.name, self, None)?;
         while sampler.running() {
+            if modelled {
+                mark::begin_counting();
+            }
             worker.send(&())?;
             let Some(done) = worker.receive::<Repetition>(sampler)? else { break };
             sampler.record(0, done.end, done.end - done.begin);
             sampler.advance(done.end, 0);
             if sampler.is_counting() {
+                if modelled {
+                    mark::end_counting();
+                }
                 lock(repetitions).push(done);
             }
         }

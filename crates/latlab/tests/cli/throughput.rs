@@ -1,12 +1,13 @@
 //! Throughput probes with many processes: their figures, their costs, and the end of all processes.
 
 use crate::program::{
-    LATLAB, Output, Running, field, figure, folder, latlab, lock_machine, pause, running, send,
-    wait_until,
+    LATLAB, Output, Running, command, field, figure, folder, latlab, lock_machine, pause, run,
+    running, send, wait_until,
 };
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -42,6 +43,60 @@ fn hackbench_measures_repetitions_of_processes_and_threads() {
         assert_counted_or_warned(&record, "data TLB misses");
         assert_counted_or_warned(&record, "last-level cache misses");
     }
+}
+
+/// Returns the figures that models of caches and TLBs have counted.
+fn modelled(record: &Record) -> Vec<(&str, f64)> {
+    let figures = record.figures.iter().map(|figure| (figure.name.as_str(), figure.value));
+    figures.filter(|(name, _)| name.contains("of a modelled")).collect()
+}
+
+#[test]
+fn misses_of_models_repeat_and_change_nothing_else() {
+    let words = "run hackbench:groups=1,fan=4,loops=20,misses=modelled --on lab:utime --count 2 \
+                 --warm-up 0 --json";
+    let measured = latlab(&format!("{words} --fresh"));
+    assert_eq!(measured.code(), Some(0), "{measured:?}");
+    let mut record = measured.record();
+    let figures = modelled(&record);
+    assert_eq!(figures.len(), 7, "{figures:?}");
+    assert!(figures.iter().all(|(_, value)| *value > 0.0), "{figures:?}");
+    let value = |name: &str| figures.iter().find(|(known, _)| *known == name).unwrap().1;
+    let smaller = value("TLB misses of a modelled Pentium 4");
+    assert!(value("TLB misses of a modelled Skylake") < smaller);
+    // The answer that was kept, and another guest.
+    assert_eq!(latlab(words).stdout, measured.stdout);
+    assert_eq!(latlab(&format!("{words} --fresh")).stdout, measured.stdout);
+    record.figures.retain(|figure| !figure.name.contains("of a modelled"));
+    let folder = qemu_without_plugin();
+    let path = std::env::var("PATH").expect("PATH is set");
+    let mut without = command(&format!("{words} --fresh"));
+    without.env("PATH", format!("{}:{path}", folder.path().display()));
+    assert_eq!(run(&mut without).stdout, record.to_json());
+    // The next run finds the misses again.
+    assert_eq!(latlab(&format!("{words} --fresh")).stdout, measured.stdout);
+}
+
+/// A folder with a QEMU that leaves out the option `-plugin`.
+fn qemu_without_plugin() -> tempfile::TempDir {
+    let folder = folder();
+    let script = "#!/bin/bash\nwords=()\nwhile [ $# -gt 0 ]; do\n  if [ \"$1\" = -plugin ]; then \
+                  shift 2; else words+=(\"$1\"); shift; fi\ndone\n\
+                  exec /usr/bin/qemu-system-x86_64 \"${words[@]}\"\n";
+    let qemu = folder.path().join("qemu-system-x86_64");
+    fs::write(&qemu, script).expect("the folder can be written");
+    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    folder
+}
+
+#[test]
+fn models_are_in_the_laboratory_only() {
+    let _lock = lock_machine();
+    let words = "run hackbench:groups=1,fan=2,loops=5,misses=modelled --warm-up 0 --count 1 --json";
+    let record = latlab(words).record();
+    assert!(modelled(&record).is_empty());
+    let warned = record.warnings.iter().any(|warning| warning.text.contains("modelled"));
+    assert!(warned, "{:?}", record.warnings);
 }
 
 #[test]

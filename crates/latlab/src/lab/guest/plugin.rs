@@ -1,4 +1,4 @@
-//! Arguments of QEMU's plugin, with the samples to record.
+//! Arguments of QEMU's plugin: the samples to record, and whether to count misses.
 
 use latlab_core::time::Nanos;
 use std::path::PathBuf;
@@ -8,6 +8,8 @@ use std::path::PathBuf;
 pub(crate) struct Plugin {
     /// The shared library.
     pub(crate) library: PathBuf,
+    /// Whether it counts the misses of modelled caches and TLBs.
+    pub(crate) misses: bool,
     /// The samples: index and latency.
     pub(crate) samples: Vec<(u64, Nanos)>,
     /// Entry addresses of the kernel's fault handlers.
@@ -23,7 +25,8 @@ impl Plugin {
             self.samples.iter().map(|(index, latency)| format!(",sample={index}:{}", latency.0));
         let faults = self.faults.iter().map(|address| format!(",fault={address:x}"));
         let preempt = self.preempt_count.iter().map(|address| format!(",preempt={address:x}"));
-        let rest: String = samples.chain(faults).chain(preempt).collect();
+        let misses = self.misses.then(|| ",misses=on".to_owned());
+        let rest: String = samples.chain(faults).chain(preempt).chain(misses).collect();
         // QEMU reads two commas as one comma of the name.
         let library = self.library.display().to_string().replace(',', ",,");
         format!("file={library},out={out}{rest}")

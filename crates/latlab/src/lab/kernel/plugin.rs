@@ -13,6 +13,10 @@ const SOURCES: &[(&str, &str)] = &[
     ("block.c", include_str!("../../../../../plugin/block.c")),
     ("block.h", include_str!("../../../../../plugin/block.h")),
     ("latlab.c", include_str!("../../../../../plugin/latlab.c")),
+    ("misses.c", include_str!("../../../../../plugin/misses.c")),
+    ("misses.h", include_str!("../../../../../plugin/misses.h")),
+    ("model.c", include_str!("../../../../../plugin/model.c")),
+    ("model.h", include_str!("../../../../../plugin/model.h")),
     ("qemu.h", include_str!("../../../../../plugin/qemu.h")),
 ];
 
@@ -45,5 +49,15 @@ mod tests {
     #[test]
     fn plugin_sources_are_complete() {
         assert_complete(SOURCES, "plugin");
+    }
+
+    #[test]
+    fn models_agree_with_naive_ones() {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut make = tool("make");
+        make.args(["-C", concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugin"), "test"]);
+        make.arg(format!("TEST={}", temporary.path().join("test").display()));
+        let output = make.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
 }
