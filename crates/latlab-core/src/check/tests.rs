@@ -22,9 +22,14 @@ impl Script {
     }
 
     fn add(&mut self, after: u64, kind: EventKind) {
+        self.add_of(after, kind, (49, 1));
+    }
+
+    /// Adds an event of a thread with that priority and policy.
+    fn add_of(&mut self, after: u64, kind: EventKind, (prio, policy): (i16, u8)) {
         self.now += after;
         let comm = Comm::from("loop");
-        let thread = Thread { tid: 7, pid: 6, prio: 49, policy: 1, comm };
+        let thread = Thread { tid: 7, pid: 6, prio, policy, comm };
         self.judge.add(Event { at: Nanos(self.now * US), thread, kind });
     }
 
@@ -227,6 +232,26 @@ fn thread_that_skips_missed_periods_overran() {
     let found = &report.threads[0].cycle;
     assert_eq!((found.count, found.overruns), (cycles, 1));
     assert_eq!(found.reasons[0].cause, "program");
+}
+
+#[test]
+fn rest_of_a_deadline_period_is_no_latency() {
+    let mut script = Script::new(None);
+    let (comm, kernel, locks) = (Comm::from("other"), false, Locks { future: true, any: true });
+    let (call, arguments, time) = ("sched_yield", [0; 6], Nanos(0));
+    for _ in 0..100 {
+        let enter = EventKind::Enter { call, arguments, time, file: None, locks, stack: None };
+        let reason = OutReason::Preempted;
+        let out = EventKind::Out { reason, next: 9, prio: 120, comm, kernel };
+        for (after, kind) in [(1, enter), (1, out), (997, EventKind::In), (1, EventKind::Leave(0))]
+        {
+            script.add_of(after, kind, (-1, 6));
+        }
+    }
+    let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+    let cycle = &report.threads[0].cycle;
+    assert_eq!((cycle.count, cycle.overruns), (99, 0));
+    assert_eq!((cycle.response.max, cycle.period), (Nanos(US), Some(Nanos(PERIOD * US))));
 }
 
 #[test]

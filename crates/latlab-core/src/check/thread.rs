@@ -182,8 +182,10 @@ impl Cyclic {
     fn begin_cycle(&mut self, at: Nanos, call: &Call) {
         let woken = self.waking.map(|(woken, ..)| woken).filter(|woken| *woken >= call.at);
         let due = wait::due(self.wait, call.at, &call.kind).filter(|due| *due <= at);
+        // At the end of its period, a SCHED_DEADLINE thread is not woken: it was runnable.
+        let waited = call.slept > Nanos(0) || self.wait == Wait::Period;
         // A wait that did not sleep: the time was over before.
-        let due = due.or(woken).unwrap_or(if call.slept > Nanos(0) { at } else { call.at });
+        let due = due.or(woken).unwrap_or(if waited { at } else { call.at });
         if let Some(last) = self.last_due.replace(due) {
             self.periods.add(due - last);
         }
@@ -238,8 +240,9 @@ impl Cyclic {
 
     /// Adds an explained wake-up to the cycles that are kept. They have ended before it is known.
     fn explain(&mut self, wake_up: &WakeUp) {
-        let kept = self.overran.iter_mut().chain(&mut self.worst);
-        kept.for_each(|finished| finished.add(wake_up));
+        for finished in self.overran.iter_mut().chain(&mut self.worst) {
+            finished.add(wake_up);
+        }
     }
 
     /// Judges a system call in the cycle that has returned. Returns the rule that it breached.
@@ -451,8 +454,12 @@ impl Watched {
             return;
         };
         let mut cyclic = Cyclic::new(self.thread, wait, self.deadline);
-        unknown.iter().for_each(|event| cyclic.handle(event));
-        std::mem::take(&mut self.wake_ups).iter().for_each(|wake_up| cyclic.explain(wake_up));
+        for event in &unknown {
+            cyclic.handle(event);
+        }
+        for wake_up in std::mem::take(&mut self.wake_ups) {
+            cyclic.explain(&wake_up);
+        }
         self.cyclic = Some(cyclic);
     }
 }

@@ -244,12 +244,18 @@ fn explained_above(deadline: Nanos) -> Nanos {
 /// Adds an event to the judge, with its stack.
 fn add(judge: &mut Judge, stacks: &mut Stacks, observed: Observed) {
     let mut event = observed.event;
-    let pid = event.thread.pid;
-    if let EventKind::Enter { stack, .. } | EventKind::Fault { stack, .. } = &mut event.kind {
-        *stack = observed.stack.and_then(|stack| stacks.add(pid, &stack));
+    let (thread, seen) = (event.thread, observed.stack.as_ref());
+    match &mut event.kind {
+        EventKind::Enter { call: "nanosleep" | "clock_nanosleep", stack, .. } => {
+            *stack = stacks.add_sleep(thread, seen);
+        }
+        EventKind::Enter { stack, .. } | EventKind::Fault { stack, .. } => {
+            *stack = seen.and_then(|seen| stacks.add(thread.pid, seen));
+        }
+        _ => {}
     }
     if event.kind == EventKind::Exec {
-        stacks.forget(pid);
+        stacks.forget(thread.pid);
     }
     judge.add(event);
 }

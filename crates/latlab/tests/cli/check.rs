@@ -33,13 +33,13 @@ const FAULTS: [Fault; 15] = [
 /// The causes of overruns of `overruns.c`: the argument, the cause that the report has to name, and
 /// what it has to say about it.
 const CAUSES: [(&str, &str, &str); 8] = [
-    ("program", "program", "the program itself"),
     ("fault", "fault", "page fault in touch_pages (overruns.c:"),
     ("mutex", "blocked", "without priority inheritance, ended by overruns ["),
+    ("preemption-off", "non-preemptible", "in latlab_preemption_off [latlab]"),
+    ("program", "program", "the program itself"),
     ("throttled", "throttled", "SCHED_OTHER] ran"),
     ("higher-priority", "preempted", "preempted by overruns ["),
     ("interrupt", "interrupt", "(latlab)"),
-    ("preemption-off", "non-preemptible", "in latlab_preemption_off [latlab]"),
     ("interrupts-off", "interrupts-off", "in latlab_interrupts_off [latlab]"),
 ];
 
@@ -125,14 +125,16 @@ fn overruns_are_explained_by_their_planted_cause() {
     let profile = folder.path().join("driver.toml");
     std::fs::write(&profile, DRIVER).expect("the folder can be written");
     let on = format!("--on=lab:{}", profile.display());
-    for (planted, cause, words) in CAUSES {
+    // `make truth` plants all.
+    let count = if std::env::var_os("LATLAB_SCENES").is_some() { CAUSES.len() } else { 3 };
+    for (planted, cause, words) in &CAUSES[..count] {
         let output = check(&["--deadline=2ms", "--json", &on], &program, planted);
         let report = report(&output);
         assert_eq!(output.code(), Some(1), "{planted}: {output:?}");
         let thread = report.threads.iter().find(|thread| thread.policy == "SCHED_FIFO 40");
         let cycle = &thread.expect("the loop is real-time").cycle;
         assert!(cycle.overruns > 0, "{planted}: {cycle:?}");
-        assert_eq!(cycle.reasons[0].cause, cause, "{planted}: {:?}", cycle.reasons);
+        assert_eq!(cycle.reasons[0].cause, *cause, "{planted}: {:?}", cycle.reasons);
         let json = folder.path().join("check.json");
         std::fs::write(&json, &output.stdout).expect("the folder can be written");
         let page = folder.path().join("check.html");

@@ -11,12 +11,26 @@ use latlab_core::check::{BreachReport, CyclePart, Report, ThreadReport, WorstCyc
 use latlab_core::time::Nanos;
 use maud::{Markup, html};
 
-/// Colours of the parts of a cycle.
-const PROGRAM: &str = "#3b7dd8";
-const WAKING: &str = "#e08a1e";
-const ABSENT: &str = "#8a5fbf";
-const WITHIN: &str = "#2a9d8f";
+/// A row of the drawing of a cycle.
+struct Lane {
+    name: &'static str,
+    colour: &'static str,
+    /// Whether a part belongs to it.
+    holds: fn(&CyclePart) -> bool,
+}
+
+/// Parts of a row that are named below it where there are no tooltips.
+const NAMED: usize = 5;
+/// Colour of what is wrong.
 const BREACH: &str = "#d64550";
+
+const LANES: [Lane; 5] = [
+    Lane { name: "until it ran", colour: "#e08a1e", holds: |part| part.waking },
+    Lane { name: "program", colour: "#3b7dd8", holds: |part| part.cause == "program" },
+    Lane { name: "other task, or asleep", colour: "#8a5fbf", holds: is_absence },
+    Lane { name: "calls, faults, interrupts", colour: "#2a9d8f", holds: is_within },
+    Lane { name: "breaches", colour: BREACH, holds: |part| part.rule.is_some() },
+];
 
 /// Returns the page of these reports, each with the name of its file.
 pub(crate) fn page(reports: &[(String, Report)]) -> String {
@@ -76,18 +90,12 @@ fn longest(thread: &ThreadReport, worst: &WorstCycle, id: &str) -> Markup {
     let limit = thread.cycle.deadline.or(thread.cycle.period);
     let end = worst.response.max(limit.unwrap_or_default());
     let mut drawing = Drawing::default();
-    let rows: [(&str, &'static str, fn(&CyclePart) -> bool); 5] = [
-        ("until it ran", WAKING, |part| part.waking),
-        ("program", PROGRAM, |part| part.cause == "program"),
-        ("other task, or asleep", ABSENT, is_absence),
-        ("calls, faults, interrupts", WITHIN, is_within),
-        ("breaches", BREACH, |part| part.rule.is_some()),
-    ];
-    for (name, colour, is_in) in rows {
-        let parts: Vec<&CyclePart> = worst.parts.iter().filter(|part| is_in(part)).collect();
+    for Lane { name, colour, holds } in LANES {
+        let mut parts: Vec<&CyclePart> = worst.parts.iter().filter(|part| holds(part)).collect();
+        parts.sort_by_key(|part| std::cmp::Reverse((part.own, part.length)));
         let own = parts.iter().fold(Nanos(0), |sum, part| sum + part.own);
         let blocks = parts.iter().map(|part| block(part, colour, end)).collect();
-        let note = parts.iter().map(|part| title(part)).collect::<Vec<_>>().join("; ");
+        let note = parts.iter().take(NAMED).map(|part| title(part)).collect::<Vec<_>>().join("; ");
         let value = if name == "breaches" { parts.len().to_string() } else { micro(own) };
         drawing.row(Row { name: name.to_owned(), value, blocks, note });
     }
