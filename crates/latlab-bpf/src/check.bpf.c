@@ -68,7 +68,7 @@ struct {
 	__uint(type, 1 /* BPF_MAP_TYPE_HASH */);
 	__uint(max_entries, PROCESSES);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct process);
 } processes SEC(".maps");
 
 struct {
@@ -80,11 +80,17 @@ const volatile struct check_settings check_settings SEC(".rodata.check_settings"
 /* Events that found no room, and processes that are not watched for lack of it. */
 __u64 missed[2] SEC(".bss.missed");
 
-INLINE bool is_watched(struct task_struct *task)
+/* The process of a task, if the task is watched. */
+INLINE struct process *process_of(struct task_struct *task)
 {
 	__u32 process = task->tgid;
 
-	return task->normal_prio < 100 && bpf_map_lookup_elem(&processes, &process);
+	return task->normal_prio < 100 ? bpf_map_lookup_elem(&processes, &process) : 0;
+}
+
+INLINE bool is_watched(struct task_struct *task)
+{
+	return process_of(task);
 }
 
 INLINE void describe(struct note *note, struct task_struct *task, __u8 kind)
@@ -127,19 +133,24 @@ INLINE void tell(struct task_struct *task, __u8 kind, __u64 value)
 	submit(note);
 }
 
+/* The registers of a tracepoint or of bpf_task_pt_regs() are read without a helper. */
+INLINE __u64 instruction_pointer(struct pt_regs___check *regs)
+{
+	return bpf_core_field_exists(regs->ip) ? regs->ip : regs->pc;
+}
+
 /* Copies registers and the top of the stack of the user's code. */
 INLINE void copy_stack(struct long_note *note, struct pt_regs___check *regs)
 {
+	note->ip = instruction_pointer(regs);
 	if (bpf_core_field_exists(regs->ip)) {
-		note->ip = BPF_CORE_READ(regs, ip);
-		note->bp = BPF_CORE_READ(regs, bp);
+		note->bp = regs->bp;
 		note->lr = 0;
 	} else {
-		note->ip = BPF_CORE_READ(regs, pc);
-		note->bp = BPF_CORE_READ(regs, regs[29]);
-		note->lr = BPF_CORE_READ(regs, regs[30]);
+		note->bp = regs->regs[29];
+		note->lr = regs->regs[30];
 	}
-	note->sp = BPF_CORE_READ(regs, sp);
+	note->sp = regs->sp;
 	note->length = STACK;
 	note->reserved = 0;
 	if (!bpf_probe_read_user(note->stack, STACK, (void *)note->sp))
@@ -191,20 +202,20 @@ INLINE void describe_file(struct long_note *note, struct task_struct *task, __u6
 INLINE void read_arguments(__u64 *value, struct pt_regs___check *regs)
 {
 	if (bpf_core_field_exists(regs->di)) {
-		value[0] = BPF_CORE_READ(regs, di);
-		value[1] = BPF_CORE_READ(regs, si);
-		value[2] = BPF_CORE_READ(regs, dx);
-		value[3] = BPF_CORE_READ(regs, r10);
-		value[4] = BPF_CORE_READ(regs, r8);
-		value[5] = BPF_CORE_READ(regs, r9);
+		value[0] = regs->di;
+		value[1] = regs->si;
+		value[2] = regs->dx;
+		value[3] = regs->r10;
+		value[4] = regs->r8;
+		value[5] = regs->r9;
 		return;
 	}
-	value[0] = BPF_CORE_READ(regs, orig_x0);
-	value[1] = BPF_CORE_READ(regs, regs[1]);
-	value[2] = BPF_CORE_READ(regs, regs[2]);
-	value[3] = BPF_CORE_READ(regs, regs[3]);
-	value[4] = BPF_CORE_READ(regs, regs[4]);
-	value[5] = BPF_CORE_READ(regs, regs[5]);
+	value[0] = regs->orig_x0;
+	value[1] = regs->regs[1];
+	value[2] = regs->regs[2];
+	value[3] = regs->regs[3];
+	value[4] = regs->regs[4];
+	value[5] = regs->regs[5];
 }
 
 /* Reads a struct timespec of the user's. */
@@ -219,35 +230,69 @@ INLINE __u64 read_time(__u64 address)
 /* Whether memory is locked: bit 0 for what is mapped from now on, bit 1 for some that is mapped. */
 INLINE __u64 locks(struct task_struct *task)
 {
-	struct mm_struct___check *mm = BPF_CORE_READ(TASK(task), mm);
+	struct mm_struct___check *mm = TASK(task)->mm;
 
 	if (!mm)
 		return 0;
-	return (BPF_CORE_READ(mm, def_flags) & 0x2000 /* VM_LOCKED */ ? 1 : 0) |
-	       (BPF_CORE_READ(mm, locked_vm) ? 2 : 0);
+	return (mm->def_flags & 0x2000 /* VM_LOCKED */ ? 1 : 0) | (mm->locked_vm ? 2 : 0);
+}
+
+INLINE void describe_call(struct note *note, struct task_struct *task, struct pt_regs *regs,
+			  __u64 number)
+{
+	note->value[0] = number;
+	read_arguments(note->value + 1, (void *)regs);
+	note->value[9] = locks(task);
+}
+
+/* The wait of a cycle: a call that is made again and again. Its stack is copied only if the call comes
+ * from elsewhere than the last one of the process. */
+INLINE void wait(struct task_struct *task, struct process *process, struct pt_regs *regs,
+		 __u64 number)
+{
+	struct pt_regs___check *user = (void *)regs;
+	__u64 ip = instruction_pointer(user), sp = user->sp;
+	struct long_note *full = 0;
+	struct note *note;
+
+	if (process->ip == ip && process->sp == sp) {
+		note = begin(task, ENTER);
+	} else {
+		full = begin_long(task, ENTER);
+		note = (void *)full;
+	}
+	if (!note)
+		return;
+	describe_call(note, task, regs, number);
+	note->value[7] = read_time(note->value[number == check_settings.nanosleep ? 1 : 3]);
+	if (full) {
+		copy_stack(full, user);
+		process->ip = ip;
+		process->sp = sp;
+	}
+	submit(note);
 }
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct process *process = process_of(task);
 
-	if (!is_watched(task))
+	if (!process)
 		return 0;
+	if (number == check_settings.nanosleep || number == check_settings.clock_nanosleep) {
+		wait(task, process, regs, number);
+		return 0;
+	}
 	struct long_note *note = begin_long(task, ENTER);
 
 	if (!note)
 		return 0;
 	__u64 *value = note->note.value;
 
-	value[0] = number;
-	read_arguments(value + 1, (void *)regs);
-	value[9] = locks(task);
-	if (number == check_settings.nanosleep)
-		value[7] = read_time(value[1]);
-	else if (number == check_settings.clock_nanosleep)
-		value[7] = read_time(value[3]);
-	else if (number == check_settings.futex)
+	describe_call(&note->note, task, regs, number);
+	if (number == check_settings.futex)
 		/* The owner of a pthread_mutex_t of glibc. */
 		bpf_probe_read_user(&value[8], 4, (void *)(value[1] + 8));
 	else
@@ -374,12 +419,13 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int cpu)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	__u32 process = parent->tgid, started = child->tgid, one = 1;
+	__u32 process = parent->tgid, started = child->tgid;
+	struct process new = {};
 	bool watched = bpf_map_lookup_elem(&processes, &process);
 
 	if (process == started || !(watched || process == check_settings.parent))
 		return 0;
-	if (bpf_map_update_elem(&processes, &started, &one, 0))
+	if (bpf_map_update_elem(&processes, &started, &new, 0))
 		__sync_fetch_and_add(&missed[1], 1);
 	tell(parent, FORK, started);
 	return 0;

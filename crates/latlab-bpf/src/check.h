@@ -10,7 +10,8 @@
 #define VALUES 10
 
 enum kind_of_note {
-	ENTER = 1,	/* number, six arguments, time, file or owner, memory locks; file name, stack */
+	ENTER = 1,	/* number, six arguments, time, file or owner, memory locks; file name, stack,
+			 * without which both are those of the last ENTER of nanosleep() */
 	LEAVE,		/* result */
 	FAULT,		/* address, error code, major faults so far, in the kernel; stack */
 	FAULTED,	/* result of handle_mm_fault() */
@@ -50,6 +51,13 @@ struct long_note {
 	__u32 length;	/* bytes of the stack */
 	__u32 reserved;
 	char stack[STACK];
+};
+
+/* A watched process. */
+struct process {
+	/* User's code at the last call of nanosleep() or clock_nanosleep(). */
+	__u64 ip;
+	__u64 sp;
 };
 
 struct check_settings {

@@ -99,7 +99,7 @@ impl Checker {
 
     /// Watches one more process.
     pub fn watch(&self, process: u32) -> io::Result<()> {
-        let (key, value) = (process.to_ne_bytes(), 1_u32.to_ne_bytes());
+        let (key, value) = (process.to_ne_bytes(), [0; layout::PROCESS]);
         let put = self.processes.update(&key, &value, MapFlags::ANY);
         put.map_err(|error| io_error(&error))
     }

@@ -10,20 +10,23 @@ mod call;
 mod cycle;
 mod event;
 mod judge;
+mod reason;
 mod report;
 mod rule;
 mod thread;
 mod wait;
+mod wake_up;
 
 pub use breach::{Breach, Held};
-pub use cycle::Finished;
 pub use event::{Event, EventKind, File, FileKind, Locks, OutReason, StackId, Thread, WakeContext};
 pub use judge::Judge;
+pub use reason::{CyclePart, Reason};
 pub use report::{
     BreachReport, CycleReport, Frame, Report, Spread, ThreadReport, Verdict, WorstCycle,
 };
 pub use rule::{Level, RULES, Rule};
 pub use wait::Wait;
+pub use wake_up::{Charged, WakeUp};
 
 #[cfg(test)]
 mod tests;

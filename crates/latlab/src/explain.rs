@@ -6,9 +6,11 @@ mod probes;
 pub(crate) mod proc;
 mod summary;
 mod tasks;
+mod wake_ups;
 
 pub(crate) use probes::ProbeExplainer;
 pub(crate) use tasks::TaskExplainer;
+pub(crate) use wake_ups::WakeUps;
 
 use crate::failure::{Failure, Result, failed};
 use latlab_bpf::{Recorder, RecorderError, Watch};

@@ -10,7 +10,7 @@ use syscalls::Sysno;
 pub struct Observed {
     /// The event, without its stack.
     pub event: Event,
-    /// The stack.
+    /// The stack. A sleep without one has that of the last sleep of its thread.
     pub stack: Option<UserStack>,
 }
 
@@ -30,6 +30,8 @@ pub struct UserStack {
 }
 
 const VALUES: usize = 10;
+/// Size of a `struct process` in bytes.
+pub(super) const PROCESS: usize = 16;
 /// Size of a `struct note` in bytes.
 const NOTE: usize = 40 + VALUES * 8;
 /// Offset of the stack in a `struct long_note`.
@@ -77,7 +79,7 @@ fn what(
             call: name(value[0]),
             arguments: [value[1], value[2], value[3], value[4], value[5], value[6]],
             time: Nanos(value[7]),
-            file: file(value[8], bytes.get(NOTE..NOTE + 16)?),
+            file: bytes.get(NOTE..NOTE + 16).and_then(|name| file(value[8], name)),
             locks: Locks { future: value[9] & 1 != 0, any: value[9] & 2 != 0 },
             stack: None,
         },

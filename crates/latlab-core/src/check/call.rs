@@ -97,10 +97,7 @@ const LONG: [&str; 26] = [
 /// about.
 pub(super) fn rule(kind: &EventKind) -> Option<(Rule, String)> {
     let EventKind::Enter { call, arguments, file, .. } = kind else { return None };
-    let subject = || match file {
-        Some(file) => format!("call of {call} on {}", describe(file.kind, &file.name)),
-        None => format!("call of {call}"),
-    };
+    let subject = || name(kind);
     if ALLOCATING.contains(call) {
         return Some((Rule::Allocation, format!("call of {call}")));
     }
@@ -115,6 +112,17 @@ pub(super) fn rule(kind: &EventKind) -> Option<(Rule, String)> {
         return Some((Rule::FileIo, subject()));
     }
     LONG.contains(call).then(|| (Rule::Syscall, format!("call of {call}")))
+}
+
+/// The call, and the file that it is about.
+pub(super) fn name(kind: &EventKind) -> String {
+    match kind {
+        EventKind::Enter { call, file: Some(file), .. } => {
+            format!("call of {call} on {}", describe(file.kind, &file.name))
+        }
+        EventKind::Enter { call, .. } => format!("call of {call}"),
+        _ => "the kernel".to_owned(),
+    }
 }
 
 /// Whether the call waits for a mutex that does not inherit priority.

@@ -1,6 +1,9 @@
-//! Cycles of a thread: their period, times and overruns.
+//! Cycles of a thread: their period, their times and their parts.
 
-use crate::explain::Comm;
+use super::breach::Held;
+use super::event::StackId;
+use super::rule::Rule;
+use super::wake_up::WakeUp;
 use crate::time::Nanos;
 use std::collections::BTreeMap;
 
@@ -9,69 +12,95 @@ use std::collections::BTreeMap;
 pub(super) struct Cycle {
     /// When it was due: the time it waited for, or its waking.
     pub(super) due: Nanos,
+    /// When it was due and the thread waited for it; later than `due` if the cycle before had not
+    /// ended by then.
+    pub(super) waited: Nanos,
     /// When its wait returned.
     pub(super) start: Nanos,
-    /// Time for which other tasks had its CPU.
-    pub(super) preempted: Nanos,
-    /// The task that replaced it first for the longest of these times.
-    pub(super) preemptor: Option<(Comm, Nanos)>,
-    /// Time for which it slept.
-    pub(super) blocked: Nanos,
-    /// The longest sleep, and what it was.
-    pub(super) blocker: Option<(String, Nanos)>,
-    /// Number of page faults.
-    pub(super) faults: u64,
+    /// Time for which the thread was not on its CPU.
+    pub(super) away: Nanos,
+    /// What took its time, besides the program, in the order in which that ended.
+    pub(super) parts: Vec<Part>,
+}
+
+/// A part of a cycle while it ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// When it began.
+    pub(super) from: Nanos,
+    /// When it ended.
+    pub(super) to: Nanos,
+    /// Its time without the parts within it.
+    pub(super) own: Nanos,
+    /// What it was.
+    pub(super) what: What,
+    /// The rule that it breached.
+    pub(super) rule: Option<Rule>,
+    /// The user stack.
+    pub(super) stack: Option<StackId>,
+}
+
+/// What a part of a cycle was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Another task had the CPU.
+    Preempted(Held),
+    /// A lower-priority task had it.
+    Throttled(Held),
+    /// The thread slept there; this task ended that.
+    Blocked(String, Option<Held>),
+    /// It waited for a spinlock of the kernel.
+    KernelLock,
+    /// A page fault.
+    Fault(String),
+    /// A system call.
+    Call(String),
 }
 
 /// A finished cycle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Finished {
+pub(super) struct Finished {
     /// Its number, from 0.
-    pub number: u64,
-    /// From when it was due until it ran.
-    pub latency: Nanos,
-    /// Time on the CPU.
-    pub running: Nanos,
-    /// From when it was due until it waited again.
-    pub response: Nanos,
-    /// Time for which other tasks had its CPU.
-    pub preempted: Nanos,
-    /// The task that replaced it first, for the longest of these times.
-    pub preemptor: Option<Comm>,
-    /// Time for which it slept.
-    pub blocked: Nanos,
-    /// What it slept for longest.
-    pub blocker: Option<String>,
-    /// Number of page faults.
-    pub faults: u64,
+    pub(super) number: u64,
+    /// The cycle.
+    pub(super) cycle: Cycle,
+    /// When the thread waited again.
+    pub(super) end: Nanos,
+    /// The explained wake-ups of the thread in it.
+    pub(super) wake_ups: Vec<WakeUp>,
 }
 
+/// Largest number of parts of a cycle that are kept. The time of others is the program's.
+const PARTS: usize = 1000;
+
 impl Cycle {
-    pub(super) fn finish(self, number: u64, end: Nanos) -> Finished {
-        Finished {
-            number,
-            latency: self.start - self.due,
-            running: (end - self.start) - (self.preempted + self.blocked),
-            response: end - self.due,
-            preempted: self.preempted,
-            preemptor: self.preemptor.map(|(comm, _)| comm),
-            blocked: self.blocked,
-            blocker: self.blocker.map(|(what, _)| what),
-            faults: self.faults,
+    pub(super) fn add(&mut self, part: Part) {
+        if self.parts.len() < PARTS && part.to > part.from {
+            self.parts.push(part);
         }
     }
+}
 
-    pub(super) fn add_preemption(&mut self, by: Comm, time: Nanos) {
-        self.preempted = self.preempted + time;
-        if self.preemptor.is_none_or(|(_, longest)| time > longest) {
-            self.preemptor = Some((by, time));
-        }
+impl Finished {
+    /// From when it was due until its wait returned.
+    pub(super) fn latency(&self) -> Nanos {
+        self.cycle.start - self.cycle.due
     }
 
-    pub(super) fn add_sleep(&mut self, what: &str, time: Nanos) {
-        self.blocked = self.blocked + time;
-        if self.blocker.as_ref().is_none_or(|(_, longest)| time > *longest) {
-            self.blocker = Some((what.to_owned(), time));
+    /// From when it was due until the thread waited again.
+    pub(super) fn response(&self) -> Nanos {
+        self.end - self.cycle.due
+    }
+
+    /// Time on the CPU.
+    pub(super) fn running(&self) -> Nanos {
+        (self.end - self.cycle.start) - self.cycle.away
+    }
+
+    /// Keeps a wake-up if the thread was awake by it in this cycle.
+    pub(super) fn add(&mut self, wake_up: &WakeUp) {
+        if wake_up.ran < self.end && wake_up.slept >= self.cycle.start {
+            self.wake_ups.push(wake_up.clone());
         }
     }
 }

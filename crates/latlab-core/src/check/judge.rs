@@ -3,6 +3,7 @@
 use super::event::{Event, EventKind};
 use super::report::{Frame, Report, ThreadReport};
 use super::thread::Watched;
+use super::wake_up::WakeUp;
 use super::{Rule, StackId};
 use crate::time::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,22 @@ impl Judge {
                 self.threads.entry(tid).or_insert_with(new).handle(event);
             }
         }
+    }
+
+    /// Adds a wake-up with its explanation. The events until its thread slept again must have been
+    /// added before.
+    pub fn explain(&mut self, wake_up: WakeUp) {
+        let ended = self.ended.iter_mut().rev();
+        let thread = self.threads.get_mut(&wake_up.tid);
+        let thread = thread.or(ended.into_iter().find(|one| one.thread.tid == wake_up.tid));
+        if let Some(thread) = thread {
+            thread.explain(wake_up);
+        }
+    }
+
+    /// The deadline, or the shortest period of a thread so far.
+    pub fn shortest_deadline(&self) -> Option<Nanos> {
+        self.deadline.or_else(|| self.threads.values().filter_map(Watched::period).min())
     }
 
     fn end(&mut self, tid: u32) {

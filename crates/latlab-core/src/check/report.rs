@@ -3,6 +3,7 @@
 use super::breach::{Breach, Held};
 use super::cycle::Finished;
 use super::event::{StackId, Thread};
+use super::reason::{CyclePart, PlaceOf, Reason, parts, reasons};
 use super::rule::{Level, RULES, Rule};
 use super::thread::Cyclic;
 use crate::histogram::Histogram;
@@ -65,6 +66,9 @@ pub struct CycleReport {
     pub deadline: Option<Nanos>,
     /// Number of cycles that ended after their deadline, which is the next period by default.
     pub overruns: u64,
+    /// What took the time of the cycles that overran, the longest first.
+    #[serde(default)]
+    pub reasons: Vec<Reason>,
     /// From when a cycle was due until its wait returned.
     pub latency: Spread,
     /// Time on the CPU.
@@ -86,7 +90,7 @@ pub struct Spread {
     pub max: Nanos,
 }
 
-/// The parts of a cycle.
+/// The longest cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorstCycle {
     /// Its number, from 0.
@@ -95,16 +99,11 @@ pub struct WorstCycle {
     pub latency: Nanos,
     /// Time on the CPU.
     pub running: Nanos,
-    /// Time for which other tasks had the CPU.
-    pub preempted: Nanos,
-    /// The task that replaced it first for the longest of these times.
-    pub preemptor: Option<String>,
-    /// Time for which it slept.
-    pub blocked: Nanos,
-    /// What it slept for longest.
-    pub blocker: Option<String>,
-    /// Number of page faults.
-    pub faults: u64,
+    /// From when it was due until the next wait.
+    pub response: Nanos,
+    /// Its parts. Their own times add up to the response time.
+    #[serde(default)]
+    pub parts: Vec<CyclePart>,
 }
 
 /// Breaches of a rule at one place.
@@ -181,7 +180,8 @@ impl ThreadReport {
         frames: &mut dyn FnMut(u32, StackId) -> Vec<Frame>,
     ) -> ThreadReport {
         let thread = cyclic.thread;
-        let cycle = CycleReport::of(&cyclic, deadline);
+        let mut place_of = |stack| place(&frames(thread.pid, stack));
+        let cycle = CycleReport::of(&cyclic, deadline, &mut place_of);
         let mut breaches: Vec<BreachReport> = Vec::new();
         for breach in cyclic.breaches.take() {
             let stack = breach.stack.map(|stack| frames(thread.pid, stack)).unwrap_or_default();
@@ -208,17 +208,19 @@ impl ThreadReport {
 }
 
 impl CycleReport {
-    fn of(cyclic: &Cyclic, deadline: Option<Nanos>) -> CycleReport {
+    fn of(cyclic: &Cyclic, deadline: Option<Nanos>, place_of: &mut PlaceOf<'_>) -> CycleReport {
+        let usual = cyclic.in_time.quantile(0.5);
         CycleReport {
             waits_for: cyclic.wait.words().to_owned(),
             count: cyclic.cycles,
             period: cyclic.periods.median(),
             deadline,
             overruns: cyclic.overruns,
+            reasons: reasons(&cyclic.overran, usual, place_of),
             latency: Spread::of(&cyclic.latency),
             running: Spread::of(&cyclic.running),
             response: Spread::of(&cyclic.response),
-            worst: cyclic.worst.clone().map(WorstCycle::from),
+            worst: cyclic.worst.as_ref().map(|worst| WorstCycle::of(worst, place_of)),
         }
     }
 }
@@ -229,17 +231,14 @@ impl Spread {
     }
 }
 
-impl From<Finished> for WorstCycle {
-    fn from(cycle: Finished) -> WorstCycle {
+impl WorstCycle {
+    fn of(worst: &Finished, place_of: &mut PlaceOf<'_>) -> WorstCycle {
         WorstCycle {
-            number: cycle.number,
-            latency: cycle.latency,
-            running: cycle.running,
-            preempted: cycle.preempted,
-            preemptor: cycle.preemptor.map(|comm| comm.to_string()),
-            blocked: cycle.blocked,
-            blocker: cycle.blocker,
-            faults: cycle.faults,
+            number: worst.number,
+            latency: worst.latency(),
+            running: worst.running(),
+            response: worst.response(),
+            parts: parts(worst, place_of),
         }
     }
 }
@@ -297,7 +296,7 @@ impl Frame {
     }
 }
 
-fn describe(held: Held) -> String {
+pub(super) fn describe(held: Held) -> String {
     format!("{} [{}, {}]", held.comm, held.tid, priority(held.prio))
 }
 

@@ -140,7 +140,7 @@ impl Rule {
                 "Keep the cycle below its share of the CPU; see sched_rt_runtime_us, the fair server of the kernel, and the runtime of SCHED_DEADLINE."),
             Rule::Overrun => ("overrun", Level::Warning,
                 "A cycle ended after its deadline.",
-                "See what the longest cycles waited for, and run latlab explain for their wake-ups."),
+                "See the causes of overruns, the longest first."),
             Rule::CatchUp => ("catch-up", Level::Warning,
                 "After an overrun, the thread ran the cycles it had missed at once, one after the other.",
                 "Compare the time with the end of the period, and skip periods that have passed."),

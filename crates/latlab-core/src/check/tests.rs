@@ -13,17 +13,23 @@ const PERIOD: u64 = 1000;
 struct Script {
     judge: Judge,
     now: u64,
+    wake_ups: Vec<WakeUp>,
 }
 
 impl Script {
     fn new(deadline: Option<Nanos>) -> Script {
-        Script { judge: Judge::new(deadline), now: 0 }
+        Script { judge: Judge::new(deadline), now: 0, wake_ups: Vec::new() }
     }
 
     fn add(&mut self, after: u64, kind: EventKind) {
+        self.add_of(after, kind, (49, 1));
+    }
+
+    /// Adds an event of a thread with that priority and policy.
+    fn add_of(&mut self, after: u64, kind: EventKind, (prio, policy): (i16, u8)) {
         self.now += after;
         let comm = Comm::from("loop");
-        let thread = Thread { tid: 7, pid: 6, prio: 49, policy: 1, comm };
+        let thread = Thread { tid: 7, pid: 6, prio, policy, comm };
         self.judge.add(Event { at: Nanos(self.now * US), thread, kind });
     }
 
@@ -60,6 +66,7 @@ impl Script {
             act(&mut self, cycle);
         }
         self.wait(101);
+        self.wake_ups.into_iter().for_each(|wake_up| self.judge.explain(wake_up));
         let mut report = self.judge.report(&mut |_, _| Vec::new(), &|_| false);
         report.threads.pop().expect("it has a cycle")
     }
@@ -164,6 +171,89 @@ fn overruns_are_errors_only_with_a_deadline() {
     assert_eq!((found.breaches[0].rule, found.breaches[0].level), (Rule::Overrun, Level::Error));
 }
 
+/// A cycle in which a mutex of a lower-priority task makes the thread late, after a late waking.
+fn overrunning(script: &mut Script, cycle: u64) {
+    if cycle != 50 {
+        script.now += 100;
+        return;
+    }
+    script.call("futex", [0x1000, 128, 2, 0, 0, 0], Nanos(0));
+    script.sleep(script.now + 1000, (120, WakeContext::Task));
+    script.add(1, EventKind::Leave(0));
+    let (due, ran) = (Nanos(cycle * PERIOD * US), Nanos((cycle * PERIOD + 2) * US));
+    let charge = |from: u64, length: u64, cause| Charged {
+        from: due + Nanos(from * US),
+        length: Nanos(length * US),
+        cause,
+        culprit: "other (pid 9)".to_owned(),
+        function: Some("slow_function".to_owned()),
+    };
+    script.wake_ups.push(WakeUp {
+        tid: 7,
+        due,
+        ran,
+        slept: due + Nanos(5 * US),
+        charges: vec![charge(0, 2, "interrupts-off")],
+        interrupts: vec![charge(4, 1, "interrupt")],
+    });
+}
+
+#[test]
+fn overrun_has_its_parts_before_and_while_it_ran() {
+    let cycle = Script::new(None).cycles(overrunning).cycle;
+    assert_eq!(cycle.overruns, 1);
+    let found = |cause: &str| cycle.reasons.iter().find(|reason| reason.cause == cause);
+    let blocked = found("blocked").expect("it slept");
+    assert_eq!((blocked.count, blocked.waking), (1, false));
+    assert!(blocked.culprit.ends_with("ended by other [9, SCHED_OTHER]"), "{blocked:?}");
+    assert_eq!(cycle.reasons.first(), Some(blocked));
+    let late = found("interrupts-off").expect("its wake-up was late");
+    assert_eq!((late.total, late.waking), (Nanos(2 * US), true));
+    assert_eq!(found("interrupt").map(|reason| reason.total), Some(Nanos(US)));
+    // It ran for a shorter time than in other cycles.
+    assert_eq!(found("program"), None);
+    let worst = cycle.worst.expect("there are cycles");
+    let sum = worst.parts.iter().fold(Nanos(0), |sum, part| sum + part.own);
+    assert_eq!(sum, worst.response);
+}
+
+#[test]
+fn thread_that_skips_missed_periods_overran() {
+    let mut script = Script::new(None);
+    let (mut cycle, mut cycles) = (1, 0);
+    while cycle < 100 {
+        script.wait(cycle);
+        script.now += if cycle == 50 { 2500 } else { 100 };
+        cycle = script.now / PERIOD + 1;
+        cycles += 1;
+    }
+    script.wait(cycle);
+    let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+    let found = &report.threads[0].cycle;
+    assert_eq!((found.count, found.overruns), (cycles, 1));
+    assert_eq!(found.reasons[0].cause, "program");
+}
+
+#[test]
+fn rest_of_a_deadline_period_is_no_latency() {
+    let mut script = Script::new(None);
+    let (comm, kernel, locks) = (Comm::from("other"), false, Locks { future: true, any: true });
+    let (call, arguments, time) = ("sched_yield", [0; 6], Nanos(0));
+    for _ in 0..100 {
+        let enter = EventKind::Enter { call, arguments, time, file: None, locks, stack: None };
+        let reason = OutReason::Preempted;
+        let out = EventKind::Out { reason, next: 9, prio: 120, comm, kernel };
+        for (after, kind) in [(1, enter), (1, out), (997, EventKind::In), (1, EventKind::Leave(0))]
+        {
+            script.add_of(after, kind, (-1, 6));
+        }
+    }
+    let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+    let cycle = &report.threads[0].cycle;
+    assert_eq!((cycle.count, cycle.overruns), (99, 0));
+    assert_eq!((cycle.response.max, cycle.period), (Nanos(US), Some(Nanos(PERIOD * US))));
+}
+
 #[test]
 fn preemption_is_charged_to_its_task() {
     for (prio, kernel, rule) in
@@ -177,7 +267,9 @@ fn preemption_is_charged_to_its_task() {
         let found: Vec<Rule> = thread.breaches.iter().map(|breach| breach.rule).collect();
         assert_eq!(found, rule.into_iter().collect::<Vec<_>>());
         let worst = thread.cycle.worst.expect("there are cycles");
-        assert_eq!((worst.preempted, worst.preemptor.as_deref()), (Nanos(30 * US), Some("other")));
+        let cause = if prio == 120 { "throttled" } else { "preempted" };
+        let part = worst.parts.iter().find(|part| part.cause == cause).expect("it is a part");
+        assert_eq!((part.own, part.culprit.starts_with("other [9, ")), (Nanos(30 * US), true));
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::breach::{Breaches, Held, Moment};
 use super::call;
-use super::cycle::{Cycle, Finished, Periods};
+use super::cycle::{Cycle, Finished, Part, Periods, What};
 use super::event::{Event, EventKind, Locks, OutReason, StackId, Thread, WakeContext};
 use super::rule::Rule;
 use super::wait::{self, Candidates, Wait};
+use super::wake_up::WakeUp;
 use crate::histogram::Histogram;
 use crate::time::Nanos;
 
@@ -23,7 +24,12 @@ pub(super) struct Cyclic {
     pub(super) running: Histogram,
     pub(super) response: Histogram,
     pub(super) periods: Periods,
+    /// The cycle with the longest response time.
     pub(super) worst: Option<Finished>,
+    /// The first cycles that overran.
+    pub(super) overran: Vec<Finished>,
+    /// Running times of cycles that did not overrun.
+    pub(super) in_time: Histogram,
     pub(super) locks: Locks,
     /// Stack of the wait.
     pub(super) wait_stack: Option<StackId>,
@@ -42,6 +48,8 @@ struct Call {
     kind: EventKind,
     is_cycle_wait: bool,
     slept: Nanos,
+    /// Time in it that was not its own: off the CPU, or in page faults.
+    away: Nanos,
     waker: Option<(Held, WakeContext)>,
 }
 
@@ -50,6 +58,8 @@ struct Call {
 struct Fault {
     at: Nanos,
     slept: Nanos,
+    /// Time in it for which other tasks had the CPU.
+    away: Nanos,
     subject: String,
     stack: Option<StackId>,
     moment: Moment,
@@ -83,6 +93,8 @@ impl Cyclic {
             response: Histogram::new(),
             periods: Periods::default(),
             worst: None,
+            overran: Vec::new(),
+            in_time: Histogram::new(),
             locks: Locks::default(),
             wait_stack: None,
             cycle: None,
@@ -146,7 +158,8 @@ impl Cyclic {
         }
         let kind = kind.clone();
         self.waking = None;
-        self.call = Some(Call { at, kind, is_cycle_wait, slept: Nanos(0), waker: None });
+        let (slept, away) = (Nanos(0), Nanos(0));
+        self.call = Some(Call { at, kind, is_cycle_wait, slept, away, waker: None });
     }
 
     fn leave(&mut self, at: Nanos, result: i64) {
@@ -157,19 +170,27 @@ impl Cyclic {
                 self.begin_cycle(at, &call);
             }
         } else if self.cycle.is_some() {
-            self.judge(at, &call);
+            let own = (at - call.at) - call.away;
+            let (what, stack) = (What::Call(call::name(&call.kind)), stack(&call.kind));
+            let rule = self.judge(at, &call);
+            if let Some(cycle) = &mut self.cycle {
+                cycle.add(Part { from: call.at, to: at, own, what, rule, stack });
+            }
         }
     }
 
     fn begin_cycle(&mut self, at: Nanos, call: &Call) {
         let woken = self.waking.map(|(woken, ..)| woken).filter(|woken| *woken >= call.at);
         let due = wait::due(self.wait, call.at, &call.kind).filter(|due| *due <= at);
+        // At the end of its period, a SCHED_DEADLINE thread is not woken: it was runnable.
+        let waited = call.slept > Nanos(0) || self.wait == Wait::Period;
         // A wait that did not sleep: the time was over before.
-        let due = due.or(woken).unwrap_or(if call.slept > Nanos(0) { at } else { call.at });
+        let due = due.or(woken).unwrap_or(if waited { at } else { call.at });
         if let Some(last) = self.last_due.replace(due) {
             self.periods.add(due - last);
         }
-        self.cycle = Some(Cycle { due, start: at, ..Cycle::default() });
+        let waited = call.at.max(due);
+        self.cycle = Some(Cycle { due, waited, start: at, ..Cycle::default() });
         let Some((waker, WakeContext::Task)) = call.waker else { return };
         if waker.prio > self.thread.prio && waker.prio >= 0 {
             let woken = (Rule::Waker, "wake-up by a lower-priority task".to_owned());
@@ -183,15 +204,21 @@ impl Cyclic {
         }
         let Some(cycle) = self.cycle.take() else { return };
         let (due, start) = (cycle.due, cycle.start);
-        let finished = cycle.finish(self.cycles, at);
+        let number = self.cycles;
+        let finished = Finished { number, cycle, end: at, wake_ups: Vec::new() };
         let period = self.periods.median();
         let next = wait::due(self.wait, at, kind).or(period.map(|period| due + period));
-        let limit = self.deadline.or(next.map(|next| next - due));
-        if limit.is_some_and(|limit| limit > Nanos(0) && finished.response > limit) {
+        let limit = self.deadline.or(next.map(|next| limit(next - due, period)));
+        if limit.is_some_and(|limit| limit > Nanos(0) && finished.response() > limit) {
             self.overruns += 1;
             let moment = Moment { cycle: self.cycles, offset: at - start };
             let over = (Rule::Overrun, "overrun".to_owned());
-            self.breaches.add(over, stack(kind), moment, finished.response, None);
+            self.breaches.add(over, stack(kind), moment, finished.response(), None);
+            if self.overran.len() < EXPLAINED {
+                self.overran.push(finished.clone());
+            }
+        } else {
+            self.in_time.record(finished.running());
         }
         // The next period is over already, but not skipped.
         let late = |period| next.is_some_and(|next| at >= next + period && next - due <= period);
@@ -203,16 +230,23 @@ impl Cyclic {
         }
         self.breaches.complete();
         self.cycles += 1;
-        self.latency.record(finished.latency);
-        self.running.record(finished.running);
-        self.response.record(finished.response);
-        if self.worst.as_ref().is_none_or(|worst| finished.response > worst.response) {
+        self.latency.record(finished.latency());
+        self.running.record(finished.running());
+        self.response.record(finished.response());
+        if self.worst.as_ref().is_none_or(|worst| finished.response() > worst.response()) {
             self.worst = Some(finished);
         }
     }
 
-    /// Judges a system call in the cycle that has returned.
-    fn judge(&mut self, at: Nanos, call: &Call) {
+    /// Adds an explained wake-up to the cycles that are kept. They have ended before it is known.
+    fn explain(&mut self, wake_up: &WakeUp) {
+        for finished in self.overran.iter_mut().chain(&mut self.worst) {
+            finished.add(wake_up);
+        }
+    }
+
+    /// Judges a system call in the cycle that has returned. Returns the rule that it breached.
+    fn judge(&mut self, at: Nanos, call: &Call) -> Option<Rule> {
         let took = at - call.at;
         let slept = call.slept > Nanos(0) && !call::inherits(&call.kind);
         let waker = call.waker.filter(|(_, context)| *context != WakeContext::Interrupt);
@@ -229,6 +263,7 @@ impl Cyclic {
             }
             own => (own, took, None),
         };
+        let rule = found.as_ref().map(|(rule, _)| *rule);
         if let Some(found) = found {
             self.breach(found, stack(&call.kind), call.at, took, held);
         }
@@ -236,6 +271,7 @@ impl Cyclic {
             let timed = (Rule::WallClock, "time on CLOCK_REALTIME".to_owned());
             self.breach(timed, stack(&call.kind), call.at, Nanos(0), None);
         }
+        rule
     }
 
     fn begin_fault(&mut self, at: Nanos, kind: &EventKind) {
@@ -258,10 +294,8 @@ impl Cyclic {
         {
             subject = format!("{subject} in {call}");
         }
-        if let Some(cycle) = &mut self.cycle {
-            cycle.faults += 1;
-        }
-        self.fault = Some(Fault { at, slept: Nanos(0), subject, stack: *stack, moment });
+        let (slept, away) = (Nanos(0), Nanos(0));
+        self.fault = Some(Fault { at, slept, away, subject, stack: *stack, moment });
     }
 
     /// Ends the page fault in progress. Not every kernel reports when, and whether a disk was read.
@@ -274,6 +308,17 @@ impl Cyclic {
         };
         let subject = fault.subject.replacen("page fault", kind, 1);
         let took = end.map_or(fault.slept, |(end, _)| end - fault.at);
+        let own = took - fault.away;
+        if let Some(call) = &mut self.call {
+            // Its sleep was not the call's either way.
+            call.away = call.away + (own - fault.slept);
+        }
+        if let Some(cycle) = &mut self.cycle {
+            let what = What::Fault(subject.clone());
+            let to = fault.at + took;
+            let (rule, stack) = (Some(Rule::Fault), fault.stack);
+            cycle.add(Part { from: fault.at, to, own, what, rule, stack });
+        }
         self.breaches.add((Rule::Fault, subject), fault.stack, fault.moment, took, None);
     }
 
@@ -293,31 +338,51 @@ impl Cyclic {
         let Some(out) = self.out.take() else { return };
         let time = at - out.at;
         let waker = self.waking.filter(|(woken, ..)| *woken >= out.at);
-        if let (Some(fault), OutReason::Sleeps) = (&mut self.fault, out.reason) {
-            fault.slept = fault.slept + time;
+        let sleeps = out.reason == OutReason::Sleeps;
+        if let Some(fault) = &mut self.fault {
+            let into = if sleeps { &mut fault.slept } else { &mut fault.away };
+            *into = *into + time;
         }
-        if let (Some(call), OutReason::Sleeps) = (&mut self.call, out.reason) {
-            call.slept = call.slept + time.max(Nanos(1));
-            call.waker = waker.map(|(_, held, context)| (held, context)).or(call.waker);
-        }
-        let what = match (&self.call, &self.fault) {
-            (_, Some(_)) => "a page fault".to_owned(),
-            (Some(call), None) => call::place(&call.kind),
-            (None, None) => "the kernel".to_owned(),
-        };
-        let waits = self.call.as_ref().is_some_and(|call| call.is_cycle_wait);
-        let Some(cycle) = self.cycle.as_mut().filter(|_| !waits) else { return };
-        match out.reason {
-            OutReason::Sleeps => cycle.add_sleep(&what, time),
-            OutReason::KernelLock => cycle.add_sleep("a spinlock of the kernel", time),
-            OutReason::Preempted => {
-                cycle.add_preemption(out.next.comm, time);
-                if out.next.prio >= ORDINARY {
-                    let throttled = (Rule::Throttled, "interval of throttling".to_owned());
-                    self.breach(throttled, None, out.at, time, Some(out.next));
-                }
+        if let Some(call) = &mut self.call {
+            call.away = call.away + time;
+            if sleeps {
+                call.slept = call.slept + time.max(Nanos(1));
+                call.waker = waker.map(|(_, held, context)| (held, context)).or(call.waker);
             }
         }
+        if self.call.as_ref().is_some_and(|call| call.is_cycle_wait) {
+            return;
+        }
+        if let Some(cycle) = &mut self.cycle {
+            cycle.away = cycle.away + time;
+        }
+        self.add_absence(at, &out, waker.map(|(_, held, context)| (held, context)));
+        if out.reason == OutReason::Preempted && out.next.prio >= ORDINARY {
+            let throttled = (Rule::Throttled, "interval of throttling".to_owned());
+            self.breach(throttled, None, out.at, time, Some(out.next));
+        }
+    }
+
+    /// Adds the time for which the thread was not on its CPU. A page fault includes its sleep.
+    fn add_absence(&mut self, at: Nanos, out: &Out, waker: Option<(Held, WakeContext)>) {
+        let what = match out.reason {
+            OutReason::Sleeps if self.fault.is_some() => return,
+            OutReason::Sleeps => {
+                let place = self.call.as_ref().map(|call| call::place(&call.kind));
+                let waker = waker.filter(|(_, context)| *context != WakeContext::Interrupt);
+                What::Blocked(place.unwrap_or("the kernel".to_owned()), waker.map(|(by, _)| by))
+            }
+            OutReason::KernelLock => What::KernelLock,
+            OutReason::Preempted if out.next.prio >= ORDINARY => What::Throttled(out.next),
+            OutReason::Preempted => What::Preempted(out.next),
+        };
+        let stack = match out.reason {
+            OutReason::Sleeps => self.call.as_ref().and_then(|call| stack(&call.kind)),
+            _ => None,
+        };
+        let Some(cycle) = &mut self.cycle else { return };
+        let rule = matches!(what, What::Throttled(_)).then_some(Rule::Throttled);
+        cycle.add(Part { from: out.at, to: at, own: at - out.at, what, rule, stack });
     }
 }
 
@@ -325,6 +390,8 @@ impl Cyclic {
 const ENOUGH: u32 = 32;
 /// Largest number of events kept until the cycle is known.
 const KEPT: usize = 100_000;
+/// Largest number of overruns of a thread that are explained.
+const EXPLAINED: usize = 1000;
 
 /// A thread, with or without a known cycle.
 #[derive(Debug)]
@@ -332,6 +399,8 @@ pub(super) struct Watched {
     candidates: Candidates,
     /// What happened so far, while the cycle is not known.
     unknown: Option<Vec<Event>>,
+    /// Wake-ups so far, while the cycle is not known.
+    wake_ups: Vec<WakeUp>,
     pub(super) cyclic: Option<Cyclic>,
     pub(super) thread: Thread,
     deadline: Option<Nanos>,
@@ -340,7 +409,22 @@ pub(super) struct Watched {
 impl Watched {
     pub(super) fn new(thread: Thread, deadline: Option<Nanos>) -> Watched {
         let unknown = Some(Vec::new());
-        Watched { candidates: Candidates::default(), unknown, cyclic: None, thread, deadline }
+        let (candidates, wake_ups) = (Candidates::default(), Vec::new());
+        Watched { candidates, unknown, wake_ups, cyclic: None, thread, deadline }
+    }
+
+    /// Adds an explained wake-up, whose events have been handled.
+    pub(super) fn explain(&mut self, wake_up: WakeUp) {
+        match &mut self.cyclic {
+            Some(cyclic) => cyclic.explain(&wake_up),
+            None if self.wake_ups.len() < EXPLAINED => self.wake_ups.push(wake_up),
+            None => {}
+        }
+    }
+
+    /// The median period, once it is known.
+    pub(super) fn period(&self) -> Option<Nanos> {
+        self.cyclic.as_ref()?.periods.median()
     }
 
     pub(super) fn handle(&mut self, event: Event) {
@@ -373,8 +457,18 @@ impl Watched {
         for event in &unknown {
             cyclic.handle(event);
         }
+        for wake_up in std::mem::take(&mut self.wake_ups) {
+            cyclic.explain(&wake_up);
+        }
         self.cyclic = Some(cyclic);
     }
+}
+
+/// The time that a cycle has until the next one. A thread that skips the periods that have passed
+/// waits for a later one.
+fn limit(next: Nanos, period: Option<Nanos>) -> Nanos {
+    const ROUNDING: Nanos = Nanos::from_micros(1);
+    period.filter(|period| next + ROUNDING >= *period + *period).unwrap_or(next)
 }
 
 fn stack(kind: &EventKind) -> Option<StackId> {

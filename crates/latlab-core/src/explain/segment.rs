@@ -57,6 +57,24 @@ pub fn segments(window: &Window) -> Vec<Segment> {
     all
 }
 
+/// Returns the intervals from when the task ran until it was switched out, in which an interrupt or
+/// a softirq ran on top of it.
+pub fn interruptions(window: &Window) -> Vec<(Nanos, Nanos, Activity)> {
+    let mut found = Vec::new();
+    let mut activity = Activity::at(window.ran, &window.events);
+    let mut begin = window.ran;
+    let after = window.events.iter().filter(|event| event.at > window.ran);
+    for event in after.take_while(|event| event.at <= window.out) {
+        let ours = activity.task.is_some_and(|task| task.pid == window.task.pid);
+        if ours && (activity.interrupt.is_some() || activity.softirq.is_some()) {
+            found.push((begin, event.at, activity));
+        }
+        activity.change(event);
+        begin = event.at;
+    }
+    found
+}
+
 impl Segment {
     /// Returns its length.
     pub fn length(&self) -> Nanos {

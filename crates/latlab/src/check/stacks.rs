@@ -3,7 +3,7 @@
 use super::image::Image;
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::UserStack;
-use latlab_core::check::{Frame, StackId};
+use latlab_core::check::{Frame, StackId, Thread};
 use std::collections::{BTreeSet, HashMap};
 
 /// Stacks so far, each once.
@@ -15,6 +15,8 @@ pub(super) struct Stacks {
     known: HashMap<(usize, Vec<u64>), StackId>,
     /// Image and addresses of each stack.
     all: Vec<(usize, Vec<u64>)>,
+    /// The stack of the last sleep of each thread.
+    sleeps: HashMap<u32, StackId>,
     /// Images that were read again since the last batch.
     updated: BTreeSet<usize>,
 }
@@ -40,6 +42,18 @@ impl Stacks {
         let id = StackId::try_from(self.all.len()).ok()?;
         self.all.push(key.clone());
         self.known.insert(key, id);
+        Some(id)
+    }
+
+    /// The stack of a sleep, whose stack is observed only if it differs from that of the last one.
+    pub(super) fn add_sleep(
+        &mut self,
+        thread: Thread,
+        stack: Option<&UserStack>,
+    ) -> Option<StackId> {
+        let Some(stack) = stack else { return self.sleeps.get(&thread.tid).copied() };
+        let id = self.add(thread.pid, stack)?;
+        self.sleeps.insert(thread.tid, id);
         Some(id)
     }
 

@@ -1,11 +1,12 @@
 //! Watching a program, from its start or while it runs.
 
 use super::stacks::Stacks;
-use crate::explain::proc;
+use crate::explain::{WakeUps, proc};
 use crate::failure::{Failure, Result, failed};
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::{Checker, Observed};
 use latlab_core::check::{EventKind, Judge, Report};
+use latlab_core::machine::TimeDomain;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::{self, Running};
@@ -27,6 +28,8 @@ pub(crate) struct Order {
     pub(crate) deadline: Option<Nanos>,
     /// How long to watch; without it, until the program ends.
     pub(crate) length: Option<Nanos>,
+    /// Whether time on this machine is an instruction count.
+    pub(crate) instruction_time: bool,
 }
 
 /// The program to check.
@@ -41,7 +44,11 @@ pub(crate) enum Subject {
 struct Watching {
     checker: Checker,
     judge: Judge,
+    /// None where the kernel can't record; the report then says why.
+    wake_ups: std::result::Result<WakeUps, String>,
     stacks: Stacks,
+    /// The kernel's release.
+    kernel: String,
     began: Nanos,
 }
 
@@ -64,6 +71,8 @@ impl End {
 
 /// Time between two reads.
 const PACE: Nanos = Nanos::from_millis(10);
+/// Wake-ups after which a thread was awake for that long are explained while its period is unknown.
+const UNKNOWN: Nanos = Nanos::from_micros(100);
 /// Time that a program has for ending when it is asked to.
 const PATIENCE: Nanos = Nanos::from_secs(5);
 
@@ -79,8 +88,15 @@ pub(crate) fn watch(order: &Order, signals: &Signals) -> Result<Report> {
     let checker = Checker::start(parent);
     let checker = checker.map_err(|e| Failure::Unsupported(format!("check: {e}")))?;
     let judge = Judge::new(order.deadline);
-    let began = clock::now();
-    let watching = Watching { checker, judge, stacks: Stacks::default(), began };
+    let mut machine = latlab_sys::machine::read(&Root::default());
+    if order.instruction_time {
+        machine.time_domain = TimeDomain::Instructions;
+    }
+    let above = order.deadline.map_or(UNKNOWN, explained_above);
+    let wake_ups = WakeUps::start(&machine, above).map_err(|error| error.to_string());
+    let kernel = machine.kernel;
+    let (stacks, began) = (Stacks::default(), clock::now());
+    let watching = Watching { checker, judge, wake_ups, stacks, kernel, began };
     match &order.subject {
         Subject::Process(pid) => watching.process(*pid, order.length, signals),
         Subject::Command(words) => watching.command(words, order.length, signals),
@@ -91,6 +107,7 @@ impl Watching {
     fn process(mut self, pid: u32, length: Option<Nanos>, signals: &Signals) -> Result<Report> {
         let start = proc::start_time(pid);
         self.checker.watch(pid).map_err(reading_failed)?;
+        self.watch_wake_ups(proc::threads(pid)?)?;
         self.stacks.image(pid);
         let mut ended = None;
         while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != Event::End {
@@ -121,6 +138,7 @@ impl Watching {
         // The images have to be read before the program ends. If this fails, some may be missing.
         let _ = sched::raise_priority();
         self.stacks.image(program.child().id());
+        self.watch_wake_ups([program.child().id()])?;
         let mut ended = None;
         while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != Event::End {
             self.read()?;
@@ -152,16 +170,36 @@ impl Watching {
         length.is_some_and(|length| self.elapsed() >= length)
     }
 
-    /// Reads all events so far.
+    /// Reads all events so far, and explains the wake-ups of threads.
     fn read(&mut self) -> Result<()> {
-        let (judge, stacks) = (&mut self.judge, &mut self.stacks);
-        while self
-            .checker
-            .read(Nanos(0), &mut |observed| add(judge, stacks, observed))
-            .map_err(reading_failed)?
-        {}
+        while self.read_batch()? {}
         self.stacks.end_batch();
-        Ok(())
+        let Ok(wake_ups) = &mut self.wake_ups else { return Ok(()) };
+        wake_ups.take().into_iter().for_each(|wake_up| self.judge.explain(wake_up));
+        wake_ups.set_above(self.judge.shortest_deadline().map_or(UNKNOWN, explained_above))
+    }
+
+    /// Reads some events. Whether there are more.
+    fn read_batch(&mut self) -> Result<bool> {
+        // Wake-ups first: the events until the thread slept again are then among those that follow.
+        if let Ok(wake_ups) = &mut self.wake_ups {
+            wake_ups.read()?;
+        }
+        let (judge, stacks) = (&mut self.judge, &mut self.stacks);
+        let mut threads = BTreeSet::new();
+        let mut take = |observed: Observed| {
+            threads.insert(observed.event.thread.tid);
+            add(judge, stacks, observed);
+        };
+        let more = self.checker.read(Nanos(0), &mut take).map_err(reading_failed)?;
+        self.watch_wake_ups(threads)?;
+        Ok(more)
+    }
+
+    /// Explains the wake-ups of these threads from now on.
+    fn watch_wake_ups(&mut self, threads: impl IntoIterator<Item = u32>) -> Result<()> {
+        let Ok(wake_ups) = &mut self.wake_ups else { return Ok(()) };
+        threads.into_iter().try_for_each(|thread| wake_ups.watch(thread))
     }
 
     fn finish(mut self, program: String, ended: Option<End>) -> Result<Report> {
@@ -187,24 +225,37 @@ impl Watching {
             )));
         }
         report.program = program;
-        report.kernel = latlab_sys::machine::read(&Root::default()).kernel;
+        report.kernel = self.kernel;
         report.lost = checker.lost();
         report.notes.extend(ended.filter(|end| end.is_abnormal).map(|end| end.text));
         report.notes.extend(lacks);
         report.notes.extend(limits(checker));
+        report.notes.extend(unexplained(&self.wake_ups));
         Ok(report)
     }
+}
+
+/// How long a thread must be awake for its wake-up to be explained. An overrun that is interrupted by
+/// a sleep has several, each shorter than the deadline.
+fn explained_above(deadline: Nanos) -> Nanos {
+    Nanos(deadline.0 / 2)
 }
 
 /// Adds an event to the judge, with its stack.
 fn add(judge: &mut Judge, stacks: &mut Stacks, observed: Observed) {
     let mut event = observed.event;
-    let pid = event.thread.pid;
-    if let EventKind::Enter { stack, .. } | EventKind::Fault { stack, .. } = &mut event.kind {
-        *stack = observed.stack.and_then(|stack| stacks.add(pid, &stack));
+    let (thread, seen) = (event.thread, observed.stack.as_ref());
+    match &mut event.kind {
+        EventKind::Enter { call: "nanosleep" | "clock_nanosleep", stack, .. } => {
+            *stack = stacks.add_sleep(thread, seen);
+        }
+        EventKind::Enter { stack, .. } | EventKind::Fault { stack, .. } => {
+            *stack = seen.and_then(|seen| stacks.add(thread.pid, seen));
+        }
+        _ => {}
     }
     if event.kind == EventKind::Exec {
-        stacks.forget(pid);
+        stacks.forget(thread.pid);
     }
     judge.add(event);
 }
@@ -234,6 +285,16 @@ fn limits(checker: &Checker) -> Vec<String> {
             .push(format!("{unwatched} child processes were not watched: more than 1024 at once"));
     }
     limits
+}
+
+/// Why the time until cycles ran is not explained, or not for all.
+fn unexplained(wake_ups: &std::result::Result<WakeUps, String>) -> Option<String> {
+    let what = "the time before a cycle ran is not explained";
+    match wake_ups.as_ref().map(WakeUps::lost) {
+        Err(why) => Some(format!("{what}: {why}")),
+        Ok(0) => None,
+        Ok(lost) => Some(format!("{what} for {lost} cycles, whose events were lost")),
+    }
 }
 
 fn reading_failed(error: std::io::Error) -> Failure {

@@ -31,7 +31,9 @@ Examples:
 /// and line of the program. What happens before the first cycle breaches no rule.
 ///
 /// The output begins with the verdict. The breaches of each thread follow, errors before warnings,
-/// then its cycle: latency, running time and response time. The exit code is 1 if there is an
+/// then its cycle: latency, running time and response time, and what took the time of overruns: the
+/// causes of latlab explain before the thread ran, and preemption, sleeping, page faults, system
+/// calls, interrupts or the program itself while it ran. The exit code is 1 if there is an
 /// error, or a breach of a rule of --fail-on. The program's output goes to stderr.
 ///
 /// It needs root, or the capabilities CAP_BPF and CAP_PERFMON, and a kernel with BTF.
@@ -57,6 +59,9 @@ pub(super) struct Check {
     /// Also write a JUnit XML file with a test case for each rule
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Time is an instruction count: of a guest of the laboratory
+    #[arg(long, hide = true)]
+    instruction_time: bool,
     #[command(flatten)]
     guest: GuestProgram,
     /// The program and its arguments
@@ -89,7 +94,9 @@ impl Check {
         let flags = [("for", self.length), ("deadline", self.deadline)];
         let flags = flags.into_iter().filter_map(|(name, time)| Some((name, time?)));
         let flags = flags.map(|(name, time)| format!("--{name}={}ns", time.0));
-        let words = ["check", "--json"].map(str::to_owned).into_iter().chain(flags).collect();
+        let exact = self.guest.is_in_laboratory().then(|| "--instruction-time".to_owned());
+        let words = ["check", "--json"].map(str::to_owned).into_iter();
+        let words = words.chain(exact).chain(flags).collect();
         let mut json = Vec::new();
         let mut output = |stream: Stream, bytes: &[u8]| match stream {
             Stream::Stdout => {
@@ -131,6 +138,7 @@ impl Check {
             Some(pid) => (Subject::Process(pid), Some(self.length.unwrap_or(LENGTH))),
             None => (Subject::Command(self.command.clone()), self.length),
         };
-        Order { subject, deadline: self.deadline, length }
+        let (deadline, instruction_time) = (self.deadline, self.instruction_time);
+        Order { subject, deadline, length, instruction_time }
     }
 }

@@ -54,6 +54,11 @@ impl GuestProgram {
         target.exec(name, &program, &mut session, output)
     }
 
+    /// Whether time in the guest is an instruction count.
+    pub(super) fn is_in_laboratory(&self) -> bool {
+        self.on.as_ref().is_some_and(|name| name.starts_with("lab:"))
+    }
+
     /// The working directory in the guest.
     fn folder(&self) -> Result<PathBuf> {
         let Some(folder) = &self.chdir else { return Ok("/".into()) };

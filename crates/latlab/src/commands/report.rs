@@ -1,16 +1,20 @@
 //! `latlab report`: shows records as an HTML page and in other formats.
 
-use crate::failure::{Result, failed};
+use crate::failure::{Failure, Result, failed};
+use crate::format::html;
 use crate::format::output::Contents;
 use crate::format::outputs::Outputs;
 use crate::format::picture::{NamedRecord, charts};
+use latlab_core::check;
+use latlab_sys::file::write_atomically;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
   latlab report idle.json                      write report.html
   latlab report before.json after.json -o both.html --svg charts/
-  latlab report late.json --perfetto late.perfetto-trace";
+  latlab report late.json --perfetto late.perfetto-trace
+  latlab report check.json -o check.html       from latlab check --json";
 
 /// Show records as an HTML page with charts, or in other formats
 ///
@@ -18,6 +22,9 @@ Examples:
 /// latency (CCDF) and the worst latency over time; for each scanned call, the latency over the
 /// offset of the interrupt. Tables below the charts have the values, the machine and the plan.
 /// Several records share the same charts.
+///
+/// The output of latlab check --json is shown as a page of its own: the verdict, the longest cycle
+/// of each thread with its parts, the causes of overruns, and the breaches with their stacks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Report {
@@ -34,11 +41,42 @@ impl Report {
     /// Reads all records before it writes anything.
     pub(crate) fn run(&self) -> Result<()> {
         self.outputs.check_paths(&self.records)?;
+        if let Some(checks) = checks(&self.records)? {
+            return self.write_checks(&checks);
+        }
         let sources = sources(&self.records)?;
         self.outputs.check_explained(&sources)?;
         let charts = charts(&sources);
         self.outputs.write(&Contents { sources: &sources, charts: &charts })
     }
+
+    fn write_checks(&self, checks: &[(String, check::Report)]) -> Result<()> {
+        let path = self.outputs.page_only().ok_or_else(|| {
+            Failure::Failed(
+                "a check is shown as a page only: give -o and no other format".to_owned(),
+            )
+        })?;
+        let page = html::check::page(checks);
+        write_atomically(path, page.as_bytes()).map_err(|e| failed(&path.display().to_string(), e))
+    }
+}
+
+/// Reads the reports of checks; none if the first file is not one.
+fn checks(paths: &[PathBuf]) -> Result<Option<Vec<(String, check::Report)>>> {
+    let read = |path: &PathBuf| -> Option<check::Report> {
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    };
+    if paths.first().and_then(read).is_none() {
+        return Ok(None);
+    }
+    let report = |path: &PathBuf| {
+        let place = path.display().to_string();
+        let report = read(path).ok_or_else(|| {
+            failed(&place, "this is no report of latlab check, as the first file is one")
+        });
+        Ok((name(path, paths), report?))
+    };
+    paths.iter().map(report).collect::<Result<_>>().map(Some)
 }
 
 /// Reads the records, which must all be of the same time domain.

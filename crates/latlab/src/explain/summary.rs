@@ -58,12 +58,7 @@ const INTERIM: usize = 1_000;
 
 impl Summarizer {
     pub(super) fn new(machine: &Machine, has_threshold: bool) -> Summarizer {
-        let circumstances = Circumstances {
-            timer_resolution: Nanos(machine.timer_resolution_ns.unwrap_or(1)),
-            // In the instruction domain, time taken by the host does not count.
-            hypervisor: machine.hypervisor.is_some()
-                && machine.time_domain != TimeDomain::Instructions,
-        };
+        let circumstances = circumstances(machine);
         let (names, no_symbols) = names();
         Summarizer {
             circumstances,
@@ -256,8 +251,17 @@ impl LateWakeUp {
     }
 }
 
+/// What holds for all wake-ups on a machine.
+pub(super) fn circumstances(machine: &Machine) -> Circumstances {
+    Circumstances {
+        timer_resolution: Nanos(machine.timer_resolution_ns.unwrap_or(1)),
+        // In the instruction domain, time taken by the host does not count.
+        hypervisor: machine.hypervisor.is_some() && machine.time_domain != TimeDomain::Instructions,
+    }
+}
+
 /// The names of this machine's interrupts and functions, and why functions can't be named.
-fn names() -> (Names, Option<NoSymbols>) {
+pub(super) fn names() -> (Names, Option<NoSymbols>) {
     let root = Root::default();
     let interrupts = interrupts::handlers(&root);
     match Symbols::parse(&root.text("proc/kallsyms").unwrap_or_default()) {

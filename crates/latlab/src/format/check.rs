@@ -3,7 +3,7 @@
 use super::printable;
 use super::testcase::{TestCase, TestOutcome};
 use latlab_core::check::{BreachReport, Frame, Level, RULES, Report, Rule, ThreadReport, Verdict};
-use latlab_core::check::{Spread, WorstCycle};
+use latlab_core::check::{CycleReport, Reason, Spread, WorstCycle};
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
@@ -11,11 +11,16 @@ use std::fmt::Write as _;
 const NAMED: usize = 3;
 /// Functions of a stack that are shown.
 const SHOWN: usize = 6;
+/// Causes of overruns that are shown, and parts of the longest cycle.
+const REASONS: usize = 5;
 
 /// Returns the report: the verdict, the breaches, then the cycles. `rules` are those that count; if
 /// there are none, all errors do.
 pub(crate) fn text(report: &Report, rules: &[Rule]) -> String {
     let mut text = verdict(report, rules) + "\n";
+    for thread in &report.threads {
+        text += &leading(thread).map_or(String::new(), |line| line + "\n");
+    }
     for thread in &report.threads {
         let _ = write!(text, "\n{}\n", heading(thread));
         for breach in &thread.breaches {
@@ -37,7 +42,7 @@ pub(crate) fn text(report: &Report, rules: &[Rule]) -> String {
 }
 
 /// The verdict in one line.
-fn verdict(report: &Report, rules: &[Rule]) -> String {
+pub(crate) fn verdict(report: &Report, rules: &[Rule]) -> String {
     let failing: Vec<_> = report.failing(rules).collect();
     let cycles: u64 = report.threads.iter().map(|thread| thread.cycle.count).sum();
     if report.verdict(rules) == Verdict::RealTime {
@@ -59,7 +64,7 @@ fn verdict(report: &Report, rules: &[Rule]) -> String {
 }
 
 /// What and where: `100 page faults in touch_new_page (loop.c:6)`.
-fn short(breach: &BreachReport) -> String {
+pub(crate) fn short(breach: &BreachReport) -> String {
     let what = match breach.rule {
         Rule::NotLocked | Rule::LockFuture | Rule::LazyBinding => breach.subject.clone(),
         _ => counted(breach.count, &breach.subject),
@@ -96,19 +101,23 @@ fn counted(count: u64, subject: &str) -> String {
     }
 }
 
-fn heading(thread: &ThreadReport) -> String {
+pub(crate) fn heading(thread: &ThreadReport) -> String {
     let cycle = &thread.cycle;
     let period = cycle.period.map(|period| format!(" of {period}")).unwrap_or_default();
     let (name, policy) = (printable(&thread.name), &thread.policy);
     format!("{name} [{}], {policy}: {}{period}", thread.tid, counted(cycle.count, "cycle"))
 }
 
-fn describe(breach: &BreachReport) -> String {
-    let level = match breach.level {
+pub(crate) fn level(level: Level) -> &'static str {
+    match level {
         Level::Error => "error",
         Level::Warning => "warning",
-    };
-    let mut text = format!("  {level} {}: {}\n", breach.rule, printable(&short(breach)));
+    }
+}
+
+fn describe(breach: &BreachReport) -> String {
+    let (level, what) = (level(breach.level), printable(&short(breach)));
+    let mut text = format!("  {level} {}: {what}\n", breach.rule);
     if let Some(when) = moment(breach) {
         let _ = writeln!(text, "    {when}");
     }
@@ -121,7 +130,7 @@ fn describe(breach: &BreachReport) -> String {
 }
 
 /// The stack without the functions that start every program and thread.
-fn own_part(stack: &[Frame]) -> &[Frame] {
+pub(crate) fn own_part(stack: &[Frame]) -> &[Frame] {
     let last = stack.iter().rposition(|frame| !frame.library && frame.function.is_some());
     let main = stack.iter().position(|frame| frame.function.as_deref() == Some("main"));
     main.or(last).map_or(stack, |last| &stack[..=last])
@@ -166,31 +175,93 @@ fn cycle(thread: &ThreadReport) -> String {
         Some(deadline) => format!("deadline {deadline}"),
         None => "deadline: the next cycle".to_owned(),
     };
-    let _ = writeln!(text, "  {deadline}, {} overruns", cycle.overruns);
+    let _ = writeln!(text, "  {deadline}, {}", counted(cycle.overruns, "overrun"));
+    text += &why(cycle);
     if let Some(worst) = &cycle.worst {
         text += &longest(worst);
     }
     text
 }
 
+/// The leading cause of a thread's overruns, in one line.
+pub(crate) fn leading(thread: &ThreadReport) -> Option<String> {
+    let cycle = &thread.cycle;
+    let first = causes(cycle).next()?;
+    let (name, all) = (printable(&thread.name), counted(cycle.count, "cycle"));
+    let why = format!("{} {}", share(first, cycle), printable(&cause(first)));
+    Some(format!("{name}: {} in {all}: {why}", counted(cycle.overruns, "overrun")))
+}
+
+/// What took the time of the cycles that overran.
+fn why(cycle: &CycleReport) -> String {
+    let mut text = String::new();
+    for reason in causes(cycle).take(REASONS) {
+        let share = share(reason, cycle);
+        let longest = format!("at most {} in a cycle", reason.longest);
+        let _ = writeln!(text, "    {share:>5} {}, {longest}", printable(&cause(reason)));
+    }
+    for late in cycle.reasons.iter().filter(|reason| is_inherited(reason)) {
+        let begun = counted(late.count, "overrun");
+        let _ = writeln!(text, "    {begun} began late because the cycle before had not ended");
+    }
+    text
+}
+
+/// The causes of overruns, the longest first. A cycle that begins late because the one before had
+/// not ended has no cause of its own.
+pub(crate) fn causes(cycle: &CycleReport) -> impl Iterator<Item = &Reason> {
+    cycle.reasons.iter().filter(|reason| !is_inherited(reason))
+}
+
+fn is_inherited(reason: &Reason) -> bool {
+    reason.cause == "previous-cycle"
+}
+
+/// The share of a cause in percent of all.
+pub(crate) fn share(reason: &Reason, cycle: &CycleReport) -> String {
+    let whole: u64 = causes(cycle).map(|one| one.total.0).sum();
+    match (u128::from(reason.total.0) * 100).checked_div(u128::from(whole)) {
+        None | Some(0) => "< 1 %".to_owned(),
+        Some(percent) => format!("{percent} %"),
+    }
+}
+
+/// A cause in the user's words.
+pub(crate) fn cause(reason: &Reason) -> String {
+    let Reason { cause, culprit, place, waking, .. } = reason;
+    let what = match (cause.as_str(), waking) {
+        ("previous-cycle", _) => "the cycle before had not ended".to_owned(),
+        ("unexplained", _) => "unexplained before it ran".to_owned(),
+        ("program", _) => "the program itself".to_owned(),
+        ("preempted", _) => format!("preempted by {culprit}"),
+        ("throttled", _) => format!("throttled, while {culprit} ran"),
+        ("blocked", _) => format!("asleep in {culprit}"),
+        ("kernel-lock", _) => format!("asleep on {culprit}"),
+        ("fault" | "system-call", _) => culprit.clone(),
+        (_, false) => format!("{cause} in the cycle: {culprit}"),
+        (_, true) if culprit.is_empty() => format!("{cause} before it ran"),
+        (_, true) => format!("{cause} before it ran: {culprit}"),
+    };
+    match place {
+        Some(place) => format!("{what} in {place}"),
+        None => what,
+    }
+}
+
 /// The parts of the cycle with the longest response time.
 fn longest(worst: &WorstCycle) -> String {
-    let by = |who: &Option<String>, word: &str| match who {
-        Some(who) => format!(" ({word} {})", printable(who)),
-        None => String::new(),
-    };
-    let mut parts = vec![format!("{} until it ran", worst.latency)];
-    parts.push(format!("{} running", worst.running));
-    if worst.preempted > Nanos(0) {
-        parts.push(format!("{} preempted{}", worst.preempted, by(&worst.preemptor, "by")));
+    let mut parts: Vec<(String, Nanos)> = Vec::new();
+    for part in &worst.parts {
+        let what = printable(&cause(&part.reason()));
+        match parts.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, time)) => *time = *time + part.own,
+            None => parts.push((what, part.own)),
+        }
     }
-    if worst.blocked > Nanos(0) {
-        parts.push(format!("{} asleep{}", worst.blocked, by(&worst.blocker, "in")));
-    }
-    if worst.faults > 0 {
-        parts.push(counted(worst.faults, "page fault"));
-    }
-    format!("  longest cycle ({}): {}\n", worst.number, parts.join(", "))
+    parts.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    let parts = parts.iter().take(REASONS).map(|(what, time)| format!("{time} {what}"));
+    let parts: Vec<String> = parts.collect();
+    format!("  longest cycle ({}), {}: {}\n", worst.number, worst.response, parts.join(", "))
 }
 
 /// One test case for each rule.

@@ -1,5 +1,6 @@
 //! HTML report: one page with charts, tables and all code they need.
 
+pub(crate) mod check;
 mod document;
 mod drawing;
 mod explained;

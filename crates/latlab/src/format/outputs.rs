@@ -5,7 +5,7 @@ use super::picture::NamedRecord;
 use super::{folded, html, parquet, perfetto, png, svg};
 use crate::failure::{Failure, Result, failed};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Every output format, in the order they are written.
 pub(crate) static FORMATS: &[Format] =
@@ -40,6 +40,14 @@ impl Outputs {
              record with latlab explain"
                 .to_owned(),
         ))
+    }
+
+    /// The file of the page, if nothing else is to be written.
+    pub(crate) fn page_only(&self) -> Option<&Path> {
+        match self.0.as_slice() {
+            [(format, path)] if format.about.name == html::FORMAT.about.name => Some(path),
+            _ => None,
+        }
     }
 
     /// Writes every format.

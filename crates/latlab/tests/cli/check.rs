@@ -30,13 +30,36 @@ const FAULTS: [Fault; 15] = [
     ("shared-cpu", Rule::SharedCpu, None),
 ];
 
+/// The causes of overruns of `overruns.c`: the argument, the cause that the report has to name, and
+/// what it has to say about it.
+const CAUSES: [(&str, &str, &str); 8] = [
+    ("fault", "fault", "page fault in touch_pages (overruns.c:"),
+    ("mutex", "blocked", "without priority inheritance, ended by overruns ["),
+    ("preemption-off", "non-preemptible", "in latlab_preemption_off [latlab]"),
+    ("program", "program", "the program itself"),
+    ("throttled", "throttled", "SCHED_OTHER] ran"),
+    ("higher-priority", "preempted", "preempted by overruns ["),
+    ("interrupt", "interrupt", "(latlab)"),
+    ("interrupts-off", "interrupts-off", "in latlab_interrupts_off [latlab]"),
+];
+
+/// A real-time kernel with the test driver.
+const DRIVER: &str = "summary = 'with the test driver'\nmodules = ['latlab']\n\
+                      kernel = { package = 'linux-image-6.12-rt-amd64' }\n";
+
 /// Compiles `faults.c` into the folder.
 fn compiled(folder: &Path, options: &[&str]) -> PathBuf {
-    let (source, program) = (folder.join("faults.c"), folder.join("faults"));
+    let source = folder.join("faults.c");
     std::fs::write(&source, SOURCE).expect("the folder can be written");
+    compile(&source, folder, options)
+}
+
+/// Compiles a program into the folder.
+fn compile(source: &Path, folder: &Path, options: &[&str]) -> PathBuf {
+    let program = folder.join(source.file_stem().expect("it is a file"));
     let mut compile = Command::new("cc");
     compile.args(["-O1", "-Wall", "-Wextra", "-Werror"]).args(options).arg("-o").arg(&program);
-    let output = compile.arg(&source).arg("-pthread").output().expect("cc starts");
+    let output = compile.arg(source).arg("-pthread").output().expect("cc starts");
     assert!(output.status.success(), "{output:?}");
     program
 }
@@ -92,6 +115,45 @@ fn fault_is_found_with_function_and_line() {
         let other: Vec<_> = others.filter(|breach| !own(breach.rule)).collect();
         assert!(other.is_empty(), "{fault}: other errors: {other:?}");
     }
+}
+
+#[test]
+fn overruns_are_explained_by_their_planted_cause() {
+    let folder = folder();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/check/overruns.c");
+    let program = compile(Path::new(source), folder.path(), &["-g", "-Wl,-z,now"]);
+    let profile = folder.path().join("driver.toml");
+    std::fs::write(&profile, DRIVER).expect("the folder can be written");
+    let on = format!("--on=lab:{}", profile.display());
+    // `make truth` plants all.
+    let count = if std::env::var_os("LATLAB_SCENES").is_some() { CAUSES.len() } else { 3 };
+    for (planted, cause, words) in &CAUSES[..count] {
+        let output = check(&["--deadline=2ms", "--json", &on], &program, planted);
+        let report = report(&output);
+        assert_eq!(output.code(), Some(1), "{planted}: {output:?}");
+        let thread = report.threads.iter().find(|thread| thread.policy == "SCHED_FIFO 40");
+        let cycle = &thread.expect("the loop is real-time").cycle;
+        assert!(cycle.overruns > 0, "{planted}: {cycle:?}");
+        assert_eq!(cycle.reasons[0].cause, *cause, "{planted}: {:?}", cycle.reasons);
+        let json = folder.path().join("check.json");
+        std::fs::write(&json, &output.stdout).expect("the folder can be written");
+        let page = folder.path().join("check.html");
+        let words_of = format!("report {} -o {}", json.display(), page.display());
+        assert_eq!(latlab(&words_of).code(), Some(0), "{planted}");
+        let page = std::fs::read_to_string(page).expect("the page was written");
+        assert!(page.contains(words), "{planted}: the page does not say {words}");
+    }
+}
+
+#[test]
+fn check_and_record_are_not_shown_on_one_page() {
+    let folder = folder();
+    let json = folder.path().join("check.json");
+    let empty = serde_json::to_string(&Report::default()).expect("a report is plain data");
+    std::fs::write(&json, empty).expect("the folder can be written");
+    let of = |rest: &str| latlab(&format!("report {} {rest}", json.display()));
+    of("/nonexistent").assert_refused(2, &["/nonexistent", "no report of latlab check"]);
+    of("--svg charts").assert_refused(2, &["page only"]);
 }
 
 #[test]

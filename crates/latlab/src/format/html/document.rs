@@ -14,7 +14,8 @@ static START: &str = include_str!("start.js");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data: blob:";
 
-/// Returns a complete page that needs no network, with the code and the data of its charts.
+/// Returns a complete page that needs no network, with the code and the data of its charts, if
+/// there are any.
 pub(super) fn document(title: &str, body: &Markup, charts: &[&Chart]) -> String {
     let page = html! {
         (DOCTYPE)
@@ -30,7 +31,7 @@ pub(super) fn document(title: &str, body: &Markup, charts: &[&Chart]) -> String 
             }
             body {
                 main { (body) }
-                (scripts(charts))
+                @if !charts.is_empty() { (scripts(charts)) }
             }
         }
     };

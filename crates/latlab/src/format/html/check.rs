@@ -1,0 +1,219 @@
+//! The page of a check: the verdict, and for each thread its longest cycle, the causes of its
+//! overruns, and its breaches.
+
+use super::document::document;
+use super::drawing::{Block, Drawing, GREY, Row, Shade, percent};
+use super::figure::{Level, figure, heading};
+use super::table::{number, section, words};
+use crate::format::check::{self, causes, leading, own_part, share};
+use crate::format::{grouped, micro, printable};
+use latlab_core::check::{BreachReport, CyclePart, Report, ThreadReport, WorstCycle};
+use latlab_core::time::Nanos;
+use maud::{Markup, html};
+
+/// A row of the drawing of a cycle.
+struct Lane {
+    name: &'static str,
+    colour: &'static str,
+    /// Whether a part belongs to it.
+    holds: fn(&CyclePart) -> bool,
+}
+
+/// Parts of a row that are named below it where there are no tooltips.
+const NAMED: usize = 5;
+/// Colour of what is wrong.
+const BREACH: &str = "#d64550";
+
+const LANES: [Lane; 5] = [
+    Lane { name: "until it ran", colour: "#e08a1e", holds: |part| part.waking },
+    Lane { name: "program", colour: "#3b7dd8", holds: |part| part.cause == "program" },
+    Lane { name: "other task, or asleep", colour: "#8a5fbf", holds: is_absence },
+    Lane { name: "calls, faults, interrupts", colour: "#2a9d8f", holds: is_within },
+    Lane { name: "breaches", colour: BREACH, holds: |part| part.rule.is_some() },
+];
+
+/// Returns the page of these reports, each with the name of its file.
+pub(crate) fn page(reports: &[(String, Report)]) -> String {
+    let names: Vec<&str> = reports.iter().map(|(name, _)| name.as_str()).collect();
+    let title = format!("{} – latlab check", names.join(", "));
+    let body = html! {
+        header {
+            h1 { "Real-time check" }
+            @for (name, report) in reports { (header(name, report)) }
+        }
+        @for (place, (_, report)) in reports.iter().enumerate() {
+            @for thread in &report.threads { (section_of(thread, place)) }
+        }
+    };
+    document(&title, &body, &[])
+}
+
+fn header(name: &str, report: &Report) -> Markup {
+    html! {
+        p class="verdict" {
+            span { (printable(&report.program)) } " " (check::verdict(report, &[]))
+            @for line in report.threads.iter().filter_map(leading) { " " small { (line) } }
+        }
+        p class="origin" { (name) " · " (report.kernel) }
+        @if !report.without_cycle.is_empty() {
+            p class="note" {
+                "Not judged: real-time threads without a cycle: "
+                (printable(&report.without_cycle.join(", ")))
+            }
+        }
+        @for note in &report.notes { p class="note" { (printable(note)) } }
+    }
+}
+
+fn section_of(thread: &ThreadReport, place: usize) -> Markup {
+    let id = format!("thread-{place}-{}", thread.tid);
+    html! {
+        section {
+            (heading(Level::Section, Some(&id), &check::heading(thread)))
+            p class="note" { "Waits for " (thread.cycle.waits_for) ". " (deadline(thread)) }
+            @if let Some(worst) = &thread.cycle.worst { (longest(thread, worst, &id)) }
+            (overruns(thread))
+            (breaches(thread))
+            (times(thread))
+        }
+    }
+}
+
+fn deadline(thread: &ThreadReport) -> String {
+    let cycle = &thread.cycle;
+    let deadline = cycle.deadline.map_or("the next cycle".to_owned(), micro);
+    format!("Deadline: {deadline}; overruns: {}.", grouped(cycle.overruns))
+}
+
+/// The longest cycle on one time scale, from when it was due.
+fn longest(thread: &ThreadReport, worst: &WorstCycle, id: &str) -> Markup {
+    let limit = thread.cycle.deadline.or(thread.cycle.period);
+    let end = worst.response.max(limit.unwrap_or_default());
+    let mut drawing = Drawing::default();
+    for Lane { name, colour, holds } in LANES {
+        let mut parts: Vec<&CyclePart> = worst.parts.iter().filter(|part| holds(part)).collect();
+        parts.sort_by_key(|part| std::cmp::Reverse((part.own, part.length)));
+        let own = parts.iter().fold(Nanos(0), |sum, part| sum + part.own);
+        let blocks = parts.iter().map(|part| block(part, colour, end)).collect();
+        let note = parts.iter().take(NAMED).map(|part| title(part)).collect::<Vec<_>>().join("; ");
+        let value = if name == "breaches" { parts.len().to_string() } else { micro(own) };
+        drawing.row(Row { name: name.to_owned(), value, blocks, note });
+    }
+    drawing.row(limit_row(limit, worst.response, end));
+    drawing.axis(end);
+    let caption = format!(
+        "Cycle {}, from when it was due until its next wait: {}. Values are own times, without \
+         those of the rows below. Point for names.",
+        worst.number,
+        micro(worst.response)
+    );
+    let id = format!("{id}-cycle");
+    figure(Level::Subsection, &id, "Longest cycle", &caption, &drawing.markup(&id))
+}
+
+fn is_absence(part: &CyclePart) -> bool {
+    !part.waking && ["preempted", "throttled", "blocked", "kernel-lock"].contains(&&*part.cause)
+}
+
+fn is_within(part: &CyclePart) -> bool {
+    !part.waking && part.cause != "program" && !is_absence(part)
+}
+
+fn block(part: &CyclePart, colour: &'static str, end: Nanos) -> Block {
+    let colour = if part.cause == "unexplained" { GREY } else { colour };
+    Block {
+        place: (percent(part.from, end), percent(part.length, end).max(0.3)),
+        colour,
+        shade: if part.cause == "program" { Shade::Half } else { Shade::Full },
+        title: title(part),
+        text: String::new(),
+    }
+}
+
+fn title(part: &CyclePart) -> String {
+    let what = check::cause(&part.reason());
+    let rule = part.rule.map(|rule| format!(" ({rule})")).unwrap_or_default();
+    format!("{what}{rule}: {} after {}", micro(part.own), micro(part.from))
+}
+
+/// The time until the deadline, and that beyond.
+fn limit_row(limit: Option<Nanos>, response: Nanos, end: Nanos) -> Row {
+    let limit = limit.unwrap_or(end);
+    let over = response - limit;
+    let block = |from, length, colour, title: &str| Block {
+        place: (percent(from, end), percent(length, end)),
+        colour,
+        shade: Shade::Half,
+        title: format!("{title}: {}", micro(length)),
+        text: title.to_owned(),
+    };
+    let mut blocks = vec![block(Nanos(0), limit, GREY, "until the deadline")];
+    if over > Nanos(0) {
+        blocks.push(block(limit, over, BREACH, "too late"));
+    }
+    Row { name: "deadline".to_owned(), value: micro(limit), blocks, note: String::new() }
+}
+
+fn overruns(thread: &ThreadReport) -> Markup {
+    let columns = [
+        words("Cause"),
+        number("share"),
+        number("cycles"),
+        number("total"),
+        number("longest in a cycle"),
+    ];
+    let rows = causes(&thread.cycle).map(|reason| {
+        vec![
+            printable(&check::cause(reason)),
+            share(reason, &thread.cycle),
+            grouped(reason.count),
+            micro(reason.total),
+            micro(reason.longest),
+        ]
+    });
+    let note = "The time of the cycles that overran, by cause. Of the program's own time, only what \
+                exceeds the median of cycles in time is counted.";
+    section(Level::Subsection, "Causes of overruns", note, &columns, &rows.collect::<Vec<_>>())
+}
+
+fn breaches(thread: &ThreadReport) -> Markup {
+    let columns = [
+        words("Breach"),
+        words("level"),
+        number("cycles"),
+        number("first after"),
+        number("longest"),
+        words("by"),
+        words("stack"),
+        words("remedy"),
+    ];
+    let rows: Vec<Vec<String>> = thread.breaches.iter().map(breach).collect();
+    section(Level::Subsection, "Breaches", "", &columns, &rows)
+}
+
+fn breach(breach: &BreachReport) -> Vec<String> {
+    let stack = own_part(&breach.stack).iter().map(|frame| printable(&frame.text()));
+    let time = |time: Nanos| if time > Nanos(0) { micro(time) } else { String::new() };
+    vec![
+        format!("{}: {}", breach.rule, printable(&check::short(breach))),
+        check::level(breach.level).to_owned(),
+        format!("{}–{}", breach.first, breach.last),
+        time(breach.moment),
+        time(breach.longest),
+        printable(&breach.by.clone().unwrap_or_default()),
+        stack.collect::<Vec<_>>().join(" ← "),
+        breach.rule.remedy().to_owned(),
+    ]
+}
+
+fn times(thread: &ThreadReport) -> Markup {
+    let columns = [words("Time"), number("min"), number("median"), number("max")];
+    let cycle = &thread.cycle;
+    let rows =
+        [("latency", cycle.latency), ("running", cycle.running), ("response", cycle.response)];
+    let rows = rows.map(|(name, spread)| {
+        let [min, median, max] = [spread.min, spread.median, spread.max].map(micro);
+        vec![name.to_owned(), min, median, max]
+    });
+    section(Level::Subsection, "Times of the cycle", "", &columns, &rows)
+}
