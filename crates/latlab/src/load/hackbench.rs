@@ -50,7 +50,7 @@ impl Load for Hackbench {
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {
         let groups = Groups { number: self.groups, fan: self.fan, over: Transport::Sockets };
-        // Without it, those that run delay the start of the others by a second.
+        // Without it, processes that run delay the start of the others.
         let barrier = StartBarrier::new()?;
         let children = groups.fork(context.single(), |role| {
             barrier.wait()?;
