@@ -69,6 +69,11 @@ impl Scene {
         self.before.1.values().any(|(_, policy)| policy == "1")
     }
 
+    /// The folder, in which `journals` is.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(super) fn journals(&self) -> PathBuf {
         self.folder.path().join("journals")
     }
