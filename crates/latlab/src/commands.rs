@@ -252,9 +252,10 @@ fn record_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// Bytes of the longest file that is read, far more than any record or report of a check has.
+const LONGEST: u64 = 256 << 20;
+
 fn record_in(path: &Path) -> Result<Record> {
-    /// Bytes, far more than any record has.
-    const LONGEST: u64 = 256 << 20;
     let name = path.display().to_string();
     let bytes = file::read_at_most(path, LONGEST).map_err(|e| failed(&name, e))?;
     let text = String::from_utf8(bytes)

@@ -1,12 +1,13 @@
 //! `latlab report`: shows records as an HTML page and in other formats.
 
+use super::LONGEST;
 use crate::failure::{Failure, Result, failed};
 use crate::format::html;
 use crate::format::output::Contents;
 use crate::format::outputs::Outputs;
 use crate::format::picture::{NamedRecord, charts};
 use latlab_core::check;
-use latlab_sys::file::write_atomically;
+use latlab_sys::file::{read_at_most, write_atomically};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -61,10 +62,14 @@ impl Report {
     }
 }
 
-/// Reads the reports of checks; none if the first file is not one.
+/// Reads the reports of checks; none if the first file is not one. A pipe is left to be read as a
+/// record: it can be read only once.
 fn checks(paths: &[PathBuf]) -> Result<Option<Vec<(String, check::Report)>>> {
     let read = |path: &PathBuf| -> Option<check::Report> {
-        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+        if !path.is_file() {
+            return None;
+        }
+        serde_json::from_slice(&read_at_most(path, LONGEST).ok()?).ok()
     };
     if paths.first().and_then(read).is_none() {
         return Ok(None);
