@@ -9,6 +9,36 @@ fn text(bytes: &[u8], parse: impl Fn(&str)) {
     }
 }
 
+/// A kept cell of the laboratory.
+pub fn cell(bytes: &[u8]) {
+    text(bytes, fuzz::cell);
+}
+
+/// The report of a check.
+pub fn check(bytes: &[u8]) {
+    text(bytes, fuzz::check_report);
+}
+
+/// The files of a guest.
+pub fn cpio(bytes: &[u8]) {
+    fuzz::cpio(bytes);
+}
+
+/// Answers of QEMU's debugger port.
+pub fn debugger(bytes: &[u8]) {
+    fuzz::debugger(bytes);
+}
+
+/// A plan for another machine.
+pub fn plan(bytes: &[u8]) {
+    text(bytes, fuzz::plan);
+}
+
+/// The status of the daemon.
+pub fn status(bytes: &[u8]) {
+    text(bytes, fuzz::status);
+}
+
 /// A log of the daemon, which is decided again.
 pub fn adapt_log(bytes: &[u8]) {
     fuzz::adapt_log(bytes);

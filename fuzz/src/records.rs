@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use latlab_core::histogram::Histogram;
-use latlab_core::path::{Location, Path, Trace};
+use latlab_core::path::{Location, Misses, Path, Trace};
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use serde_json::Value;
@@ -52,6 +52,17 @@ pub fn trace(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     for trace in Trace::read(text).unwrap_or_default() {
         check_path(&trace);
+    }
+}
+
+/// What the plugin counted, as text: a mean is 0 only where a count is.
+pub fn misses(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    let all = Misses::read(text).unwrap_or_default();
+    for (of, mean) in Misses::means(&all) {
+        let of_one = || all.iter().filter(|one| one.of == of).map(|one| one.number);
+        let least = of_one().min().expect("it has a mean");
+        assert!(least == 0 || mean > 0.0, "{of}: {mean}");
     }
 }
 

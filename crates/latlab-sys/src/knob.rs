@@ -318,7 +318,8 @@ fn expand(root: &Root, pattern: &str) -> Vec<PathBuf> {
             Some(stem) => paths.iter().flat_map(|path| numbered(path, stem)).collect(),
         };
     }
-    paths.retain(|path| path.exists());
+    // Of one that can't be looked at, the failure to read or write it says why.
+    paths.retain(|path| path.try_exists().unwrap_or(true));
     paths
 }
 

@@ -4,6 +4,7 @@ mod command;
 mod descendants;
 mod find;
 mod forked;
+mod output;
 mod reexec;
 mod running;
 mod worker;
@@ -13,6 +14,7 @@ pub use command::{command, command_ignoring_signals, confine, inherit, schedule}
 pub use descendants::{adopt_orphans, kill_children};
 pub use find::find;
 pub use forked::{Forked, SingleThread, check_all_running, kill_all, wait_for_all};
+pub use output::output;
 pub use reexec::{SelfExec, exec_program, is_no_op};
 pub use running::Running;
 pub use worker::Worker;

@@ -252,12 +252,12 @@ fn record_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Bytes, far more than any record has.
-const LONGEST_RECORD: u64 = 256 << 20;
+/// Bytes of the longest file that is read, far more than any record or report of a check has.
+const LONGEST: u64 = 256 << 20;
 
 fn record_in(path: &Path) -> Result<Record> {
     let name = path.display().to_string();
-    let bytes = file::read_at_most(path, LONGEST_RECORD).map_err(|e| failed(&name, e))?;
+    let bytes = file::read_at_most(path, LONGEST).map_err(|e| failed(&name, e))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| failed(&name, "this is not a latlab record: it is not UTF-8"))?;
     Record::from_json(&text).map_err(|e| failed(&name, e))

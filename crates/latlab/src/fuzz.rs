@@ -4,13 +4,19 @@
 use crate::adapt::control::http;
 use crate::adapt::log_file;
 use crate::call::CALLS;
+use crate::engine::Prepared;
 use crate::format::picture::{NamedRecord, charts};
 use crate::format::width::Width;
-use crate::format::{csv, folded, harmless, html, perfetto, printable, svg, text};
+use crate::format::{
+    adapting, csv, folded, harmless, html, junit, metrics, perfetto, printable, svg, text,
+};
 use crate::lab::arch::Arch;
+use crate::lab::cache;
+use crate::lab::guest::archive;
+use crate::lab::guest::debugger::Debugger;
 use crate::lab::guest::library::elf::Elf;
 use crate::lab::guest::module;
-use crate::lab::kernel::{apt, image, store};
+use crate::lab::kernel::{self, apt, image, store};
 use crate::lab::profile;
 use crate::load::LOADS;
 use crate::message::{Message, output_bytes};
@@ -19,10 +25,15 @@ use crate::probe::PROBES;
 use crate::study::slurm;
 use crate::target::ssh::connection::next_line;
 use crate::target::ssh::host::Host;
-use latlab_core::plan::Part;
+use latlab_core::check::Report;
+use latlab_core::mechanism::status::Status;
+use latlab_core::plan::{Part, Plan};
 use latlab_core::record::Record;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::io::Write as _;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Component, Path};
 
 /// A message from a guest or a host.
 pub fn message(line: &str) {
@@ -35,6 +46,53 @@ pub fn message(line: &str) {
     let sent = str::from_utf8(&sent).expect("it is text");
     assert_eq!(sent.matches('\n').count(), 1, "a message is one line");
     Message::read(sent).expect("latlab reads what it sends");
+}
+
+/// A kept cell: the digest of its messages is right.
+pub fn cell(transcript: &str) {
+    assert!(cache::read(transcript).is_none(), "it has no digest");
+    let kept = format!("{}\n{transcript}", kernel::digest(transcript.as_bytes()));
+    let Some(messages) = cache::read(&kept) else { return };
+    assert!(messages.last().is_some_and(Message::is_answer));
+}
+
+/// A plan for another machine or a guest: what is read means the same when it is sent on.
+pub fn plan(text: &str) {
+    let Ok(plan) = serde_json::from_str::<Plan>(text) else { return };
+    let sent = serde_json::to_string(&plan).expect("it is plain data");
+    let received: Plan = serde_json::from_str(&sent).expect("latlab reads what it sends");
+    assert_eq!(received, plan);
+    let _ = Prepared::of(&plan);
+}
+
+/// An archive of files for a guest: no path leads out of the folder.
+pub fn cpio(bytes: &[u8]) {
+    let (mut rest, mut length) = (bytes, bytes.len());
+    while let Ok(Some(entry)) = archive::Entry::next(&mut rest) {
+        let stays = |part| matches!(part, Component::Normal(_));
+        assert!(entry.path.components().all(stays), "{}", entry.path.display());
+        assert!(rest.len() < length, "it ends");
+        length = rest.len();
+    }
+}
+
+/// What QEMU's debugger port answers.
+pub fn debugger(bytes: &[u8]) {
+    let connected = |ask: &dyn Fn(&mut Debugger)| {
+        let (ours, mut qemus) = UnixStream::pair().expect("a descriptor is free");
+        qemus.set_nonblocking(true).expect("it is a socket");
+        // What the socket does not take, the debugger does not get.
+        let _ = qemus.write(bytes);
+        qemus.shutdown(Shutdown::Write).expect("it is open");
+        ask(&mut Debugger::new(ours).expect("a descriptor is free"));
+    };
+    connected(&|debugger| {
+        if let Ok(cpu) = debugger.run_to(0xff10) {
+            assert!(!cpu.contains(';'), "{cpu}");
+        }
+    });
+    connected(&|debugger| drop(debugger.command("savevm x")));
+    connected(&|debugger| drop(debugger.write(1, &[0; 9_000])));
 }
 
 /// A kernel's file.
@@ -123,6 +181,24 @@ pub fn http(bytes: &[u8]) {
         Some(reply) => assert!(reply.last && reply.text.starts_with("HTTP/1.1 ")),
         None => assert!(bytes.len() <= http::LONGEST),
     }
+}
+
+/// The status of the daemon, as its client shows it.
+pub fn status(text: &str) {
+    let Ok(status) = serde_json::from_str::<Status>(text) else { return };
+    let width = Width::of_stdout();
+    let _ = (adapting::text(&status, width), adapting::screen(&status, width));
+    let _ = (metrics::page(&status), status.asked(), status.share());
+}
+
+/// The report of a check, in all forms.
+pub fn check_report(text: &str) {
+    let Ok(report) = serde_json::from_str::<Report>(text) else { return };
+    let sent = serde_json::to_string(&report).expect("it is plain data");
+    assert_eq!(serde_json::from_str::<Report>(&sent).expect("latlab wrote it"), report);
+    let _ = crate::format::check::text(&report, &[]);
+    let _ = junit::xml("check", &crate::format::check::cases(&report, &[]));
+    let _ = html::check::page(&[("report".to_owned(), report)]);
 }
 
 /// A log of the daemon.

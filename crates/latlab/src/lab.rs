@@ -3,7 +3,7 @@
 mod accel;
 mod answer;
 pub(crate) mod arch;
-mod cache;
+pub(crate) mod cache;
 mod cells;
 pub(crate) mod guest;
 pub(crate) mod kernel;

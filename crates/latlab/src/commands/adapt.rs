@@ -15,6 +15,7 @@ use latlab_sys::guard::Guard;
 use latlab_sys::root::Root;
 use latlab_sys::signal::{Event, Signals};
 use latlab_sys::{clock, file, peer, process};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -166,10 +167,10 @@ impl Adapt {
     /// The text of the configuration; empty where the default file does not exist.
     fn read_configuration(&self) -> Result<String> {
         let path = self.config.as_deref().unwrap_or(Path::new(CONFIGURATION));
-        if self.config.is_none() && !path.exists() {
-            return Ok(String::new());
+        match file::read_text(path) {
+            Err(e) if self.config.is_none() && e.kind() == ErrorKind::NotFound => Ok(String::new()),
+            text => text.map_err(|e| failed(&path.display().to_string(), e)),
         }
-        file::read_text(path).map_err(|e| failed(&path.display().to_string(), e))
     }
 
     /// Parses the configuration and adds the options of the command line.

@@ -9,7 +9,7 @@ use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
 use latlab_sys::file;
 use latlab_sys::signal::{self, Signals};
-use std::io::{self, BufRead as _};
+use std::io::{self, BufRead as _, Read as _};
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -68,8 +68,11 @@ impl Agent {
 }
 
 fn read_plan() -> Result<Plan> {
+    /// Bytes, far more than any plan has.
+    const LONGEST: u64 = 16 << 20;
     let mut line = String::new();
-    io::stdin().read_line(&mut line).map_err(|e| failed("no plan on stdin", e))?;
+    let read = io::stdin().lock().take(LONGEST).read_line(&mut line);
+    read.map_err(|e| failed("no plan on stdin", e))?;
     serde_json::from_str(&line).map_err(|e| failed("stdin is not a plan", e))
 }
 

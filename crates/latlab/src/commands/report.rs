@@ -1,5 +1,6 @@
 //! `latlab report`: shows records as an HTML page and in other formats.
 
+use super::LONGEST;
 use crate::failure::{Failure, Result, failed};
 use crate::format::html;
 use crate::format::output::Contents;
@@ -61,12 +62,14 @@ impl Report {
     }
 }
 
-/// Reads the reports of checks; none if the first file is not one.
+/// Reads the reports of checks; none if the first file is not one. A pipe is left to be read as a
+/// record: it can be read only once.
 fn checks(paths: &[PathBuf]) -> Result<Option<Vec<(String, check::Report)>>> {
-    // What is not a file may be read only once, or may have no end.
     let read = |path: &PathBuf| -> Option<check::Report> {
-        let bytes = path.is_file().then(|| read_at_most(path, super::LONGEST_RECORD))?;
-        serde_json::from_slice(&bytes.ok()?).ok()
+        if !path.is_file() {
+            return None;
+        }
+        serde_json::from_slice(&read_at_most(path, LONGEST).ok()?).ok()
     };
     if paths.first().and_then(read).is_none() {
         return Ok(None);

@@ -41,7 +41,11 @@ const LONGEST: u64 = 1 << 20;
 
 /// The messages kept in a file, if they are as they were written.
 pub(super) fn load(path: &Path) -> Option<Vec<Message>> {
-    let text = String::from_utf8(file::read_at_most(path, 2 * LONGEST).ok()?).ok()?;
+    read(&String::from_utf8(file::read_at_most(path, 2 * LONGEST).ok()?).ok()?)
+}
+
+/// The messages in the text of a file.
+pub(crate) fn read(text: &str) -> Option<Vec<Message>> {
     let (digest, transcript) = text.split_once('\n')?;
     if digest != kernel::digest(transcript.as_bytes()) {
         return None;

@@ -3,7 +3,7 @@
 pub(crate) mod archive;
 pub(super) mod calibration;
 mod cell;
-mod debugger;
+pub(crate) mod debugger;
 mod disk;
 mod driver;
 mod init;

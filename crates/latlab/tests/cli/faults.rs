@@ -6,6 +6,7 @@ mod files;
 mod kills;
 mod machine;
 mod scene;
+mod surroundings;
 
 use crate::program::{LATLAB, Output, run};
 use std::fs;

@@ -172,3 +172,18 @@ fn probes_of_the_same_name_stay_separate() {
     // Two runs of 200 ms each, at 10 and at 20 ms.
     assert!((40..60).contains(&recorded(0)) && (20..30).contains(&recorded(1)), "{output:?}");
 }
+
+#[test]
+fn report_reads_a_pipe_once() {
+    let folder = folder();
+    let path = store(folder.path(), "record.json");
+    let script = "cat \"$1\" | \"$0\" report /dev/stdin --out \"$2\"";
+    let page = folder.path().join("report.html");
+    let mut piped = std::process::Command::new("sh");
+    piped.args(["-c", script, crate::program::LATLAB]).arg(&path).arg(&page);
+    let output = run(&mut piped);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert!(fs::read_to_string(&page).expect("it was written").contains("cyclic"));
+    // An endless file is read up to the limit only.
+    latlab("report /dev/zero").assert_refused(2, &["/dev/zero", "longer than"]);
+}

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Lists all that a run could leave on a machine, a line each.
-pub(crate) fn remains() -> BTreeSet<String> {
+fn remains() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for path in ["msg", "sem", "shm"].map(|kind| format!("/proc/sysvipc/{kind}")) {
         all.extend(lines(&path).map(|line| format!("{path}: {line}")));

@@ -94,21 +94,19 @@ impl Archive {
 /// Unpacks an archive made by [`Archive`] below `root`. Files that exist stay as they are.
 pub(crate) fn unpack(archive: &[u8], root: &Path) -> io::Result<()> {
     let mut rest = archive;
-    loop {
-        let entry = Entry::take(&mut rest).ok_or(io::ErrorKind::InvalidData)?;
-        if entry.path == Path::new(END) {
-            return Ok(());
-        }
+    while let Some(entry) = Entry::next(&mut rest)? {
         match entry.create(&root.join(entry.path)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             created => created?,
         }
     }
+    Ok(())
 }
 
 /// One entry of an archive.
-struct Entry<'a> {
-    path: &'a Path,
+pub(crate) struct Entry<'a> {
+    /// Its path below the root, without `..`.
+    pub(crate) path: &'a Path,
     mode: u32,
     bytes: &'a [u8],
 }
@@ -116,6 +114,20 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     /// The length of an entry's header, bytes.
     const HEADER: usize = 110;
+
+    /// Takes the first entry off `archive`; none at its end. An error where the archive is not
+    /// complete, or the path is absolute or has a `..`.
+    pub(crate) fn next(archive: &mut &'a [u8]) -> io::Result<Option<Entry<'a>>> {
+        let entry = Entry::take(archive).ok_or(io::ErrorKind::InvalidData)?;
+        if entry.path == Path::new(END) {
+            return Ok(None);
+        }
+        if entry.path.components().all(|part| matches!(part, Component::Normal(_))) {
+            return Ok(Some(entry));
+        }
+        let why = format!("the path {} leads out of the archive", entry.path.display());
+        Err(io::Error::new(io::ErrorKind::InvalidData, why))
+    }
 
     /// Takes the first entry off `archive`; none where it is not complete.
     fn take(archive: &mut &'a [u8]) -> Option<Entry<'a>> {
@@ -240,6 +252,20 @@ mod tests {
         for end in [0, 50, small().len() - 130] {
             let cut = unpack(&small()[..end], root).unwrap_err();
             assert_eq!(cut.kind(), io::ErrorKind::InvalidData, "{end}");
+        }
+    }
+
+    #[test]
+    fn unpack_refuses_paths_that_lead_out_of_the_root() {
+        for path in ["/init", "../init", "etc/../../init"] {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().join("root");
+            fs::create_dir_all(root.join("etc")).unwrap();
+            let mut archive = Archive::new();
+            archive.write(1, Path::new(path), FILE | 0o644, b"text");
+            let error = unpack(&archive.finish(), &root).unwrap_err();
+            assert!(error.to_string().contains("leads out"), "{path}: {error}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{path}");
         }
     }
 

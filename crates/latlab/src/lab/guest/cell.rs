@@ -156,11 +156,21 @@ impl Cell {
 
     /// The modules that the job's parts need. Where parts may be left out, only those that the
     /// kernel has: the part that lacks one is left out in the guest.
-    fn needed_modules(&self) -> Vec<String> {
+    fn needed_modules(&self) -> Result<Vec<String>> {
         let modules = self.kernel.modules.as_deref();
-        let names = self.needs.modules.iter().map(|name| (*name).to_owned());
-        let has = |name: &String| module::closure(modules, std::slice::from_ref(name)).is_ok();
-        names.filter(|name| !self.job.may_lack() || has(name)).collect()
+        let mut names: Vec<String> =
+            self.needs.modules.iter().map(|name| (*name).to_owned()).collect();
+        if self.job.may_lack() {
+            // What can't be read may be there.
+            let has = |name: &String| match module::closure(modules, std::slice::from_ref(name)) {
+                Err(Failure::Unsupported(_)) => Ok(false),
+                found => found.map(|_| true),
+            };
+            let has = names.iter().map(has).collect::<Result<Vec<bool>>>()?;
+            names =
+                names.into_iter().zip(has).filter_map(|(name, has)| has.then_some(name)).collect();
+        }
+        Ok(names)
     }
 
     /// The parameters of the disk's module: of two words with one key the last one counts.
@@ -220,7 +230,7 @@ impl Cell {
     fn add_modules(&self, archive: &mut Archive, has_disk: bool) -> Result<Vec<String>> {
         let mut wanted = self.profile.modules.clone();
         wanted.retain(|name| name != DRIVER_MODULE);
-        wanted.extend(self.needed_modules());
+        wanted.extend(self.needed_modules()?);
         if has_disk {
             wanted.extend(["null_blk".to_owned(), "ext4".to_owned()]);
         }
@@ -243,7 +253,8 @@ impl Cell {
             files.push((format!("{MODULES}/{DRIVER_MODULE}.ko").into(), driver.clone()));
         }
         let config = self.kernel.folder.join("config");
-        if config.exists() {
+        // A guest without its configuration would measure something else.
+        if config.try_exists().map_err(|e| failed(&config.display().to_string(), e))? {
             files.push((format!("/boot/config-{}", self.kernel.release).into(), config));
         }
         add_all(archive, &files)?;
@@ -317,7 +328,7 @@ mod tests {
             let job = Job::Run(Box::new(serde_json::from_value(plan).unwrap()));
             let needs = Needs { modules: BTreeSet::from(["vgastate"]), ..Needs::default() };
             let cell = Cell::plain("lab:bare", kernel.clone(), GuestTime::Instructions, job);
-            Cell { needs, ..cell }.needed_modules()
+            Cell { needs, ..cell }.needed_modules().unwrap()
         };
         assert_eq!((modules(false).len(), modules(true).len()), (1, 0));
     }

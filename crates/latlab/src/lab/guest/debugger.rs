@@ -6,15 +6,19 @@ use std::io::{self, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+/// Characters of the longest answer that is accepted, and bytes of the longest text of the monitor.
+/// QEMU's own limit is 131 104.
+const LONGEST: usize = 1 << 18;
+
 /// The connection to a guest's debugger port.
-pub(super) struct Debugger {
+pub(crate) struct Debugger {
     port: UnixStream,
     answers: BufReader<UnixStream>,
 }
 
 impl Debugger {
     /// The debugger at the other end of this socket.
-    pub(super) fn new(port: UnixStream) -> io::Result<Debugger> {
+    pub(crate) fn new(port: UnixStream) -> io::Result<Debugger> {
         Ok(Debugger { answers: BufReader::new(port.try_clone()?), port })
     }
 
@@ -26,7 +30,7 @@ impl Debugger {
     /// loop can't go on, and the main loop then advances the clock to the next timer before it
     /// handles the stop (`cpu_handle_guest_debug`, `softmmu/cpus.c`; `main_loop_wait`,
     /// `util/main-loop.c`, QEMU 7.2).
-    pub(super) fn run_to(&mut self, address: u64) -> io::Result<String> {
+    pub(crate) fn run_to(&mut self, address: u64) -> io::Result<String> {
         self.ask(&format!("Z1,{address:x},1"))?;
         let answer = self.ask("c")?;
         let cpu = answer.split_once("thread:").and_then(|(_, cpu)| cpu.split(';').next());
@@ -38,7 +42,7 @@ impl Debugger {
     }
 
     /// Writes bytes at a virtual address of the stopped guest.
-    pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
         /// Bytes in one packet; QEMU's limit is 4096 characters.
         const PART: usize = 2000;
         /// Commands that are sent before the answer to the first of them is read.
@@ -70,7 +74,7 @@ impl Debugger {
     }
 
     /// Carries out a command of QEMU's monitor. What it prints is an error.
-    pub(super) fn command(&mut self, command: &str) -> io::Result<()> {
+    pub(crate) fn command(&mut self, command: &str) -> io::Result<()> {
         let mut answer = self.ask(&format!("qRcmd,{}", hex(command.as_bytes())))?;
         let mut printed = Vec::new();
         while answer != "OK" {
@@ -78,6 +82,9 @@ impl Debugger {
                 return Err(io::Error::other(format!("the answer to {command} is '{answer}'")));
             };
             printed.extend(bytes);
+            if printed.len() > LONGEST {
+                return Err(too_long());
+            }
             answer = self.answer(command)?;
         }
         if printed.is_empty() {
@@ -118,6 +125,7 @@ impl Debugger {
         loop {
             match self.byte()? {
                 b'#' => break,
+                _ if answer.len() > LONGEST => return Err(too_long()),
                 byte => answer.push(char::from(byte)),
             }
         }
@@ -130,6 +138,10 @@ impl Debugger {
         self.answers.read_exact(&mut byte)?;
         Ok(byte[0])
     }
+}
+
+fn too_long() -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, "QEMU's answer is too long")
 }
 
 /// A command with its checksum, and the acknowledgement of the answer to the last one.
@@ -204,6 +216,15 @@ pub(super) mod tests {
         qemu.port.write_all(format!("$O{said}#00$OK#00").as_bytes()).unwrap();
         let error = Debugger::new(ours).unwrap().command("loadvm x").unwrap_err().to_string();
         assert_eq!(error, "Error: no snapshot");
+    }
+
+    #[test]
+    fn answer_without_an_end_is_refused() {
+        let (ours, mut qemus) = UnixStream::pair().unwrap();
+        let endless = std::thread::spawn(move || while qemus.write_all(b"$OOOO").is_ok() {});
+        let error = Debugger::new(ours).unwrap().command("savevm x").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        endless.join().unwrap();
     }
 
     #[test]

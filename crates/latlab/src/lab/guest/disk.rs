@@ -9,7 +9,6 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 /// Path of the pages in the guest.
 pub(super) const PAGES: &str = "/latlab.disk";
@@ -53,7 +52,7 @@ fn make(program: &Path, size: Bytes) -> io::Result<Vec<u8>> {
     let options = format!("hash_seed={IDENTIFIER},lazy_itable_init=0,nodiscard");
     mke2fs.args(["-q", "-F", "-t", "ext4", "-U", IDENTIFIER, "-E", &options]);
     let disk_path = path(process::inherit(&mut mke2fs, &disk));
-    let made = mke2fs.arg(disk_path).stdin(Stdio::null()).output()?;
+    let made = process::output(mke2fs.arg(disk_path))?;
     if !made.status.success() {
         return Err(io::Error::other(String::from_utf8_lossy(&made.stderr).trim().to_owned()));
     }
@@ -100,7 +99,7 @@ mod tests {
             image.as_file().write_all_at(&page[OFFSET..], offset).unwrap();
         }
         let mut check = process::command("/sbin/e2fsck");
-        let checked = check.args(["-f", "-n"]).arg(image.path()).output().unwrap();
+        let checked = process::output(check.args(["-f", "-n"]).arg(image.path())).unwrap();
         assert!(checked.status.success(), "{checked:?}");
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn closure(
     variables: &Variables,
     arch: &'static Arch,
 ) -> Result<Vec<(PathBuf, PathBuf)>> {
-    closure_with(&Search::of(variables, arch), program)
+    closure_with(&Search::of(variables, arch)?, program)
 }
 
 /// The same for a file that a program opens at run time, which may be a library. Any other file
@@ -40,7 +40,7 @@ pub(crate) fn closure_if_any(
 ) -> Result<Vec<(PathBuf, PathBuf)>> {
     let name = file.display().to_string();
     let bytes = std::fs::read(file).map_err(|e| failed(&name, e))?;
-    let search = Search::of(variables, arch);
+    let search = Search::of(variables, arch)?;
     let mut packing = Packing { search: &search, files: Vec::new(), seen: BTreeSet::new() };
     if let Ok(Some(elf)) = Elf::read(&bytes, arch) {
         let real = file.canonicalize().map_err(|e| failed(&name, e))?;
@@ -162,7 +162,7 @@ impl Packing<'_> {
             else {
                 return Ok(());
             };
-            let Some(interpreter) = self.search.command(command) else {
+            let Some(interpreter) = self.search.command(command)? else {
                 return Err(Failure::Unsupported(format!(
                     "{name} is run by {command}, which is not in the guest's PATH: install it, or \
                          pass your PATH with --env PATH"
@@ -200,7 +200,7 @@ impl Packing<'_> {
                 if !names.insert(name.clone()) {
                     continue;
                 }
-                let Some(found) = self.search.library(&name, &objects, at) else {
+                let Some(found) = self.search.library(&name, &objects, at)? else {
                     let who = objects[at].path.display();
                     return Err(Failure::Unsupported(format!(
                         "{who} needs {name}, and no library folder has it for {}: \

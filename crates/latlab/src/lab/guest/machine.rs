@@ -73,7 +73,7 @@ pub(super) fn qemu(arch: &Arch) -> Command {
 /// QEMU's own name and version. Fails with the package to install where QEMU is missing.
 pub(crate) fn version(cell: &Cell) -> Result<String> {
     let (target, arch) = (&cell.target, cell.kernel.arch);
-    let asked = qemu(arch).arg("--version").output();
+    let asked = process::output(qemu(arch).arg("--version"));
     let said = asked.map_err(|error| missing(target, arch, &error))?;
     if !said.status.success() {
         return Err(Failure::Failed(format!("{target}: {} --version: {}", arch.qemu, said.status)));

@@ -86,7 +86,7 @@ pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     if let Some((kernel, facts)) = store.newest(&source(name))?
         && facts.origin.what == recipe.digest
         && facts.origin.version == package.version
-        && headers::are_with(&kernel)
+        && headers::are_with(&kernel)?
     {
         return Ok(Fetched::Known(kernel));
     }

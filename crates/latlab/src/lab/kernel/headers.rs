@@ -1,7 +1,7 @@
 //! Kernel headers and build programs, against which modules are built.
 
 use super::archive::Archive;
-use super::store::{Draft, Facts};
+use super::store::{self, Draft, Facts};
 use super::work::{run, tool};
 use super::{Kernel, Progress, Source, apt};
 use crate::failure::{Failure, Result, failed};
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 pub(crate) const PLACE: &str = "headers";
 
 /// Whether a kernel's folder contains its headers.
-pub(crate) fn are_with(kernel: &Kernel) -> bool {
-    kernel.folder.join(PLACE).is_dir()
+pub(crate) fn are_with(kernel: &Kernel) -> Result<bool> {
+    store::exists(&kernel.folder.join(PLACE))
 }
 
 /// The folder in which make builds modules for a kernel. A package's headers are fetched when first
@@ -28,12 +28,12 @@ pub(crate) fn of(
     let there = kernel.folder.join(PLACE);
     match facts.origin.serves.first() {
         Some(Source::Package(_)) => {
-            if !are_with(kernel) {
+            if !are_with(kernel)? {
                 fetch(kernel, facts, draft, progress)?;
             }
             Ok(there.join(below(&package_name(&facts.origin.what))))
         }
-        Some(Source::Build(_)) if are_with(kernel) => Ok(there),
+        Some(Source::Build(_)) if are_with(kernel)? => Ok(there),
         Some(Source::Build(name)) => Err(Failure::Unsupported(format!(
             "the kernel {name} was built without headers for modules: run latlab kernel build \
              {name}, which takes minutes"

@@ -146,14 +146,24 @@ fn install(store: &Store, draft: Draft, tree: &Path, origin: Origin) -> Result<K
     let modules = places.map(|place| place.join(format!("lib/modules/{release}")));
     let mut configs = vec![tree.join(format!("boot/config-{release}"))];
     configs.extend(modules.iter().map(|modules| modules.join("config")));
-    if let Some(config) = configs.iter().find(|config| config.is_file()) {
+    if let Some(config) = first(&configs)? {
         draft.take(config, "config")?;
     }
-    if let Some(modules) = modules.iter().find(|modules| modules.is_dir()) {
+    if let Some(modules) = first(&modules)? {
         draft.take(modules, &format!("lib/modules/{}", image.release))?;
     }
     let name = free_name(store, &release, &origin)?;
     draft.finish(&name, &bytes, image, origin)
+}
+
+/// The first of these paths that exists.
+fn first(paths: &[PathBuf]) -> Result<Option<&Path>> {
+    for path in paths {
+        if store::exists(path)? {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
 /// The kernel in the packages, and its release.

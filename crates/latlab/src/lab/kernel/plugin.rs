@@ -57,7 +57,7 @@ mod tests {
         let mut make = tool("make");
         make.args(["-C", concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugin"), "test"]);
         make.arg(format!("TEST={}", temporary.path().join("test").display()));
-        let output = make.output().unwrap();
+        let output = latlab_sys::process::output(&mut make).unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
 }

@@ -218,7 +218,7 @@ impl Draft {
                 there.origin.what
             )));
         }
-        if place.exists() {
+        if exists(&place)? {
             fs::rename(&place, self.folder.join("replaced")).map_err(|e| at(&place, &e))?;
         }
         fs::rename(&whole, &place).map_err(|e| at(&place, &e))?;
@@ -271,7 +271,8 @@ fn kernel(folder: &Path) -> Result<Option<(Kernel, Facts)>> {
     Ok(Some((kernel, facts)))
 }
 
-fn exists(path: &Path) -> Result<bool> {
+/// Whether a file or folder exists. An error where that can't be known.
+pub(crate) fn exists(path: &Path) -> Result<bool> {
     path.try_exists().map_err(|e| at(path, &e))
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn tool(program: &str) -> Command {
 
 /// The output of a program that answers at once; none if it fails.
 pub(crate) fn ask(command: &mut Command) -> Result<Option<String>> {
-    let output = command.output().map_err(|e| missing(command, &e))?;
+    let output = process::output(command).map_err(|e| missing(command, &e))?;
     Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 

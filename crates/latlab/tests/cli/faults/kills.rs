@@ -1,10 +1,11 @@
 //! Kills at random moments, of each command: knobs as before, nothing left, no partial output.
 
 use super::scene::{Scene, state};
+use super::surroundings::Surroundings;
 use crate::kernel::kernel;
-use crate::program::{Running, folder, lock_machine, pause, root, run, running, wait_until};
-use crate::remains::remains;
+use crate::program::{Running, folder, lock_machine, pause, root, run};
 use latlab_core::record::Record;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
@@ -29,6 +30,7 @@ const COMMANDS: &[(&str, u64)] = &[
         6000,
     ),
     ("adapt --restore", 100),
+    ("check --for 500ms -- sleep 1", 1500),
 ];
 
 /// A study of two cells in the laboratory.
@@ -59,22 +61,18 @@ pub(super) fn archive(folder: &Path) -> PathBuf {
     folder.join("apt.conf")
 }
 
-/// Whether it may be of a killed command. Others mount file systems, too.
-fn is_ours(remain: &str) -> bool {
-    !remain.starts_with("/proc/self/mounts") || remain.contains("latlab")
-}
-
-/// BPF programs of the kernel, by number.
-fn programs() -> BTreeSet<String> {
-    let listed = Command::new("/usr/sbin/bpftool").args(["prog", "list"]).output();
-    let listed = String::from_utf8(listed.expect("make test installs bpftool").stdout);
-    let listed = listed.expect("it prints UTF-8");
-    let number = |line: &str| line.split_once(": ").map(|(number, _)| number.to_owned());
-    listed
-        .lines()
-        .filter(|line| !line.starts_with(char::is_whitespace))
-        .filter_map(number)
-        .collect()
+/// BPF programs of the kernel that no process holds, by number. Those of control groups are not
+/// latlab's.
+fn abandoned_programs() -> BTreeSet<String> {
+    let listed = run(Command::new("/usr/sbin/bpftool").args(["-j", "prog", "list"]));
+    let listed: Vec<Value> = serde_json::from_str(&listed.stdout).expect("bpftool prints JSON");
+    let is_left = |program: &&Value| {
+        let kind = program["type"].as_str().unwrap_or_default();
+        let held = program["pids"].as_array().is_some_and(|holders| !holders.is_empty());
+        !held && !kind.starts_with("cgroup")
+    };
+    let described = |program: &Value| format!("BPF {} {}", program["id"], program["name"]);
+    listed.iter().filter(is_left).map(described).collect()
 }
 
 /// Files below the folder that look finished, and are not.
@@ -113,25 +111,22 @@ fn next(random: &mut u64) -> u64 {
     *random
 }
 
-/// A folder in which all commands can work, and the program that is killed: a copy, so that its
-/// processes can be told from those of others.
+/// A folder in which all commands can work, and namespaces of their own.
 struct Place {
+    surroundings: Surroundings,
     scene: Scene,
     work: tempfile::TempDir,
-    latlab: PathBuf,
     apt: PathBuf,
 }
 
 impl Place {
     fn new() -> Place {
         let (scene, work) = (Scene::new(), folder());
-        let latlab = work.path().join("latlab");
-        fs::copy(super::program(), &latlab).expect("the folder is the test's own");
         fs::write(work.path().join("two.toml"), STUDY).expect("the folder is the test's own");
         fs::write(work.path().join("vmlinux"), kernel("6.1.9"))
             .expect("the folder is the test's own");
         let apt = archive(work.path());
-        let place = Place { scene, work, latlab, apt };
+        let place = Place { surroundings: Surroundings::new(scene.folder()), scene, work, apt };
         let made =
             run(&mut place.command("run --for 20ms --cpus 0 --policy other --out record.json"));
         assert_eq!(made.code(), Some(0), "{made:?}");
@@ -139,14 +134,13 @@ impl Place {
     }
 
     fn command(&self, words: &str) -> Command {
-        let own = "mount --bind \"$1/journals\" /run/latlab; shift; exec \"$@\"";
-        let mut command = self.scene.command(own);
-        command.arg(&self.latlab).args(words.split_whitespace());
+        let mut command = self.surroundings.command(self.work.path());
+        command.arg(super::program()).args(words.split_whitespace());
         // Kernels that the command fetches and adds are not the user's.
         if words.starts_with("kernel") {
             command.env("XDG_CACHE_HOME", self.work.path().join("cache-home"));
         }
-        command.env("APT_CONFIG", &self.apt).current_dir(self.work.path());
+        command.env("APT_CONFIG", &self.apt);
         command
     }
 
@@ -158,24 +152,14 @@ impl Place {
         pause(delay);
         command.signal("KILL");
         let was_killed = command.finish().signal() == Some(9);
-        wait_until("all its processes end", || running(&self.latlab).is_empty());
-        wait_until("no program of it is left", || self.programs_left().is_empty());
-        let restored = self.scene.restore();
-        let now = state();
-        if now != self.scene.before || restored.code() != Some(0) {
-            return Err(format!("{now:?} is not as before: {restored:?}"));
+        let mut left = self.surroundings.processes_left();
+        let restored = run(&mut self.command("adapt --restore"));
+        if !self.is_as_before() || restored.code() != Some(0) {
+            let (before, now) = (&self.scene.before, state());
+            return Err(format!("{now:?} is not {before:?}: {restored:?}"));
         }
-        let mut left = Vec::new();
-        // Other programs may create such things, but remove them again.
-        for _ in 0..500 {
-            left =
-                remains().difference(&before.remains).filter(|one| is_ours(one)).cloned().collect();
-            left.extend(programs().difference(&before.programs).map(|id| format!("BPF {id}")));
-            if left.is_empty() {
-                break;
-            }
-            pause(Duration::from_millis(20));
-        }
+        left.extend(self.surroundings.remains().difference(&before.remains).cloned());
+        left.extend(Place::programs_left(before));
         left.extend(partial(self.work.path()).into_iter().map(|path| format!("partial: {path}")));
         for out in ["out.json", "out.html"] {
             let _ = fs::remove_file(self.work.path().join(out));
@@ -184,9 +168,31 @@ impl Place {
         if left.is_empty() { Ok(was_killed) } else { Err(format!("{left:?}")) }
     }
 
-    /// QEMU and others that name the folder or belong to the killed command.
-    fn programs_left(&self) -> Vec<String> {
-        crate::kernel::programs_in(self.work.path()).collect()
+    /// BPF programs that are left after ten seconds: the kernel frees them later.
+    fn programs_left(before: &Before) -> Vec<String> {
+        const STEPS: u32 = 500;
+        let left =
+            || abandoned_programs().difference(&before.programs).cloned().collect::<Vec<_>>();
+        for _ in 0..STEPS {
+            if left().is_empty() {
+                break;
+            }
+            pause(Duration::from_millis(20));
+        }
+        left()
+    }
+
+    /// Whether the machine is as before, at the latest in a minute: programs outside the namespaces
+    /// may change it, too, but restore it.
+    fn is_as_before(&self) -> bool {
+        const STEPS: u32 = 600;
+        for _ in 0..STEPS {
+            if state() == self.scene.before {
+                return true;
+            }
+            pause(Duration::from_millis(100));
+        }
+        false
     }
 }
 
@@ -203,7 +209,8 @@ fn command_killed_at_a_random_moment_leaves_nothing() {
     }
     let _lock = lock_machine();
     let place = Place::new();
-    let before = Before { remains: remains(), programs: programs() };
+    let (remains, programs) = (place.surroundings.remains(), abandoned_programs());
+    let before = Before { remains, programs };
     let mut random = crate::program::new_seed();
     let told = writeln!(std::io::stderr(), "kills: the seed is {random}");
     told.expect("standard error is open");

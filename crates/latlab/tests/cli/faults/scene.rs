@@ -52,7 +52,8 @@ fn set((value, threads): &State) {
 }
 
 /// Binds the journals in `$1` to where latlab keeps them, and runs the other parameters.
-const OWN_JOURNALS: &str = "mount --bind \"$1/journals\" /run/latlab || exit; shift; exec \"$@\"";
+pub(super) const OWN_JOURNALS: &str =
+    "mount --bind \"$1/journals\" /run/latlab || exit; shift; exec \"$@\"";
 
 impl Scene {
     pub(super) fn new() -> Scene {
@@ -67,6 +68,11 @@ impl Scene {
     /// Whether it has an IRQ thread whose policy latlab can change.
     pub(super) fn has_threads(&self) -> bool {
         self.before.1.values().any(|(_, policy)| policy == "1")
+    }
+
+    /// The folder, in which `journals` is.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(super) fn journals(&self) -> PathBuf {
@@ -113,14 +119,20 @@ impl Scene {
     /// Asserts that nothing is changed, or that the output says so and nothing is lost.
     pub(super) fn check(&self, output: &Output) -> Result<(), String> {
         let silent = state() != self.before && output.code() == Some(0);
+        let restored = self.check_restored(output);
+        if silent {
+            return Err(format!("something is changed, and nothing was said: {output:?}"));
+        }
+        restored
+    }
+
+    /// Asserts that nothing is changed after the next start, and that the output is no crash.
+    pub(super) fn check_restored(&self, output: &Output) -> Result<(), String> {
         let restored = self.restore();
         let now = state();
         set(&self.before);
         for left in entries(&self.journals()) {
             let _ = fs::remove_file(left);
-        }
-        if silent {
-            return Err(format!("something is changed, and nothing was said: {output:?}"));
         }
         if now != self.before {
             return Err(format!("{now:?} can't be restored: {output:?}, then {restored:?}"));

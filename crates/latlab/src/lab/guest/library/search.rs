@@ -1,9 +1,11 @@
 //! The search for libraries, as in `ld.so(8)`, with the folders that `ldconfig(8)` reads.
 
 use super::elf::Elf;
+use crate::failure::{Result, failed};
 use crate::lab::arch::Arch;
 use crate::lab::guest::Variables;
 use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// The loader's cache of the folders in `ld.so.conf`, which it does not read itself.
@@ -51,25 +53,36 @@ pub(super) struct Search {
 
 impl Search {
     /// The search paths of a program with these environment variables.
-    pub(super) fn of(variables: &Variables, arch: &'static Arch) -> Search {
+    pub(super) fn of(variables: &Variables, arch: &'static Arch) -> Result<Search> {
         let folders = |text: &String| std::env::split_paths(text).collect::<Vec<_>>();
         let variable = |name| variables.get(name).map(folders).unwrap_or_default();
-        Search {
+        Ok(Search {
             arch,
             library_path: variable("LD_LIBRARY_PATH"),
             path: variable("PATH"),
-            configured: configured(Path::new("/etc/ld.so.conf")),
-        }
+            configured: configured(Path::new("/etc/ld.so.conf"))?,
+        })
     }
 
     /// The program of this name in `PATH`.
-    pub(super) fn command(&self, name: &str) -> Option<PathBuf> {
-        self.path.iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+    pub(super) fn command(&self, name: &str) -> Result<Option<PathBuf>> {
+        for path in self.path.iter().map(|folder| folder.join(name)) {
+            if unless_absent(&path, std::fs::metadata(&path))?.is_some_and(|there| there.is_file())
+            {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
     }
 
     /// The library `name` that the object `at` gets. Of several variants (`glibc-hwcaps`) it is the
     /// generic one.
-    pub(super) fn library(&self, name: &str, objects: &[Loaded], at: usize) -> Option<Loaded> {
+    pub(super) fn library(
+        &self,
+        name: &str,
+        objects: &[Loaded],
+        at: usize,
+    ) -> Result<Option<Loaded>> {
         let asking = &objects[at];
         let candidates = if name.contains('/') {
             vec![asking.expand(name)]
@@ -77,10 +90,13 @@ impl Search {
             let folders = self.folders(objects, at);
             folders.into_iter().map(|folder| folder.join(name)).collect()
         };
-        candidates.into_iter().find_map(|path| {
-            let elf = Elf::read(&std::fs::read(&path).ok()?, self.arch).ok()??;
-            Some(Loaded { path, elf, asked_by: Some(at) })
-        })
+        for path in candidates {
+            let Some(bytes) = unless_absent(&path, std::fs::read(&path))? else { continue };
+            if let Ok(Some(elf)) = Elf::read(&bytes, self.arch) {
+                return Ok(Some(Loaded { path, elf, asked_by: Some(at) }));
+            }
+        }
+        Ok(None)
     }
 
     /// The folders searched for libraries of the object `at`, in order.
@@ -112,19 +128,35 @@ impl Search {
     }
 }
 
-/// The folders named in a file in the format of `ld.so.conf` and in the files it includes. None if
-/// the file does not exist.
-pub(super) fn configured(file: &Path) -> Vec<PathBuf> {
-    let mut folders = Vec::new();
-    read(file, &mut folders, &mut BTreeSet::new());
-    folders
+/// A result of a search for a file; none where the loader goes on to the next folder. Another failure
+/// says nothing about the file, and the next one would be a wrong one.
+fn unless_absent<T>(path: &Path, found: io::Result<T>) -> Result<Option<T>> {
+    use ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied};
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(e)
+            if matches!(e.kind(), NotFound | NotADirectory | IsADirectory | PermissionDenied) =>
+        {
+            Ok(None)
+        }
+        Err(e) => Err(failed(&path.display().to_string(), e)),
+    }
 }
 
-fn read(file: &Path, folders: &mut Vec<PathBuf>, seen: &mut BTreeSet<PathBuf>) {
-    let Ok(text) = std::fs::read_to_string(file) else { return };
+/// The folders named in a file in the format of `ld.so.conf` and in the files it includes. None if
+/// the file does not exist.
+pub(super) fn configured(file: &Path) -> Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    read(file, &mut folders, &mut BTreeSet::new())?;
+    Ok(folders)
+}
+
+fn read(file: &Path, folders: &mut Vec<PathBuf>, seen: &mut BTreeSet<PathBuf>) -> Result<()> {
+    let Some(text) = unless_absent(file, std::fs::read(file))? else { return Ok(()) };
     if !seen.insert(file.to_owned()) {
-        return;
+        return Ok(());
     }
+    let text = String::from_utf8_lossy(&text);
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or_default().trim();
         let mut words = line.split_whitespace();
@@ -133,11 +165,15 @@ fn read(file: &Path, folders: &mut Vec<PathBuf>, seen: &mut BTreeSet<PathBuf>) {
                 for pattern in words {
                     let pattern = file.with_file_name(pattern);
                     let files = glob::glob(&pattern.to_string_lossy());
-                    files.into_iter().flatten().flatten().for_each(|f| read(&f, folders, seen));
+                    for file in files.into_iter().flatten() {
+                        let file = file.map_err(|e| failed(&pattern.display().to_string(), e))?;
+                        read(&file, folders, seen)?;
+                    }
                 }
             }
             Some(_) => folders.push(PathBuf::from(line)),
             None => {}
         }
     }
+    Ok(())
 }

@@ -33,7 +33,7 @@ fn run_alone(program: &Path, files: &[(PathBuf, PathBuf)], arguments: &[&str]) -
     let script = "set -e; mkdir \"$1/proc\"; mount --rbind /proc \"$1/proc\"; exec chroot \"$@\"";
     let mut alone = process::command("unshare");
     alone.args(["--mount", "sh", "-c", script, "sh"]).arg(folder.path()).arg(real);
-    alone.args(arguments).env_remove("LD_LIBRARY_PATH").output().unwrap()
+    process::output(alone.args(arguments).env_remove("LD_LIBRARY_PATH")).unwrap()
 }
 
 /// Asserts that a program runs alone and prints this.
@@ -50,7 +50,8 @@ fn compile(folder: &Path, source: &str, output: &str, words: &str) -> PathBuf {
     put(&text, 0o644, source.as_bytes());
     let mut compiler = process::command("cc");
     compiler.args(["-x", "c"]).arg(&text).args(["-x", "none", "-o"]).arg(&output);
-    let done = compiler.args(words.split_whitespace()).current_dir(folder).output().unwrap();
+    let compiler = compiler.args(words.split_whitespace()).current_dir(folder);
+    let done = process::output(compiler).unwrap();
     assert!(done.status.success(), "{done:?}");
     output
 }
@@ -130,7 +131,7 @@ fn closure_applies_rpath_to_indirect_libraries_but_not_runpath() {
     assert!(said.contains("libouter.so needs libinner.so, and no library folder"), "{said}");
     // LD_LIBRARY_PATH finds it; its first folder counts.
     let library_path = vec![new.path().join("nowhere"), new.path().join("lib")];
-    let search = Search { library_path, ..Search::of(&variables(), Arch::own()) };
+    let search = Search { library_path, ..Search::of(&variables(), Arch::own()).unwrap() };
     let files = closure_with(&search, &program).unwrap();
     let inner = new.path().join("lib/libinner.so");
     assert!(files.contains(&(inner.clone(), inner)), "{files:?}");
@@ -144,10 +145,10 @@ fn closure_uses_configured_folders_and_adds_the_cache() {
     put(&conf, 0o644, b"# folders\ninclude more/*.conf nowhere\n  /nowhere # none\n");
     put(&more.join("a.conf"), 0o644, format!("{}\n", library.display()).as_bytes());
     put(&more.join("b.conf"), 0o644, b"include *.conf\n/b\n");
-    let configured = search::configured(&conf);
+    let configured = search::configured(&conf).unwrap();
     assert_eq!(configured, [library.as_path(), Path::new("/b"), Path::new("/nowhere")]);
     let program = tower(folder.path(), "", "");
-    let search = Search { configured, ..Search::of(&Variables::new(), Arch::own()) };
+    let search = Search { configured, ..Search::of(&Variables::new(), Arch::own()).unwrap() };
     let files = closure_with(&search, &program).unwrap();
     let guest: Vec<_> = files.iter().map(|(guest, _)| guest.display().to_string()).collect();
     assert_eq!(guest.iter().filter(|path| *path == search::CACHE).count(), 1, "{guest:?}");
