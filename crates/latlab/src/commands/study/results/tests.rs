@@ -3,6 +3,9 @@
 //! `UPDATE_EXPECT=1` writes the tables and the pictures of single values anew, without measuring:
 //! figures that were not measured have no value, and claims about them are not measured.
 
+mod pictures;
+
+use self::pictures::PicturesPage;
 use crate::format::picture::study::pictures;
 use crate::format::study::{csv, page};
 use crate::format::{signature, svg};
@@ -23,6 +26,7 @@ fn published_tables_judge_todays_claims_by_their_own_figures() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
     let mut index = ClaimsIndex::default();
+    let mut page_of_pictures = PicturesPage::default();
     let mut files = Vec::new();
     for (name, study) in &study::shipped() {
         let folder = results.join(name);
@@ -37,8 +41,10 @@ fn published_tables_judge_todays_claims_by_their_own_figures() {
         files.push((folder.join("table.csv"), csv(study, &findings)));
         files.extend(drawn(&folder, study, &findings));
         index.add(name, study, &findings);
+        page_of_pictures.add(name, &folder, study, &findings);
     }
     files.push((results.join("claims.md"), index.page()));
+    files.push((results.join("pictures.md"), page_of_pictures.text()));
     for (path, text) in files {
         if update {
             write_atomically(&path, text.as_bytes()).expect("it can be written");
