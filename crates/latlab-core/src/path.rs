@@ -101,7 +101,18 @@ impl Path {
     /// Returns an inconsistency, if there is one.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let deepest = self.steps.iter().map(|step| step.depth).max().unwrap_or(0);
-        (deepest > DEEPEST).then_some("a step of its path is deeper than any kernel stack")
+        if deepest > DEEPEST {
+            return Some("a step of its path is deeper than any kernel stack");
+        }
+        let steps = self.steps.iter().map(|step| step.instructions);
+        let functions = self.functions.iter().map(|spent| spent.instructions);
+        let sums = [
+            steps.fold(Some(self.unseen.0), |sum, one| sum?.checked_add(one)),
+            functions.fold(Some(0), |sum: Option<u64>, one| sum?.checked_add(one)),
+        ];
+        let ends = self.held.iter().map(|held| held.from.0.checked_add(held.ns.0));
+        let is_endless = sums.into_iter().chain(ends).any(|time| time.is_none());
+        is_endless.then_some("its path takes longer than any run")
     }
 
     /// Returns the path of a sample. `place` finds the kernel function of an address.

@@ -7,6 +7,7 @@ use latlab_core::mechanism::{Policy, Thread};
 use latlab_core::time::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Finds the threads that handle interrupts. It remembers all that it found out about a thread,
@@ -61,7 +62,8 @@ impl InterruptThreads {
 
     /// Forgets threads that have ended, and describes those that are new.
     fn update(&mut self) {
-        let ids = kernel_threads();
+        // Threads that can't be listed have not ended.
+        let Ok(ids) = kernel_threads() else { return };
         self.known.retain(|id, _| ids.contains(id));
         self.others.retain(|id| ids.contains(id));
         let unknown = |id: &&i32| !self.known.contains_key(*id) && !self.others.contains(*id);
@@ -103,14 +105,13 @@ fn may_be_young(thread: &Thread) -> bool {
 
 /// The ids of all kernel threads; of all processes, where the kernel does not list the children
 /// of kthreadd (`CONFIG_PROC_CHILDREN`).
-fn kernel_threads() -> BTreeSet<i32> {
+fn kernel_threads() -> io::Result<BTreeSet<i32>> {
     match fs::read_to_string("/proc/2/task/2/children") {
-        Ok(children) => children.split_whitespace().filter_map(|id| id.parse().ok()).collect(),
-        Err(_) => procfs::numbered(Path::new("/proc"))
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|path| procfs::number(path))
-            .collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let all = procfs::numbered(Path::new("/proc"))?;
+            Ok(all.iter().filter_map(|path| procfs::number(path)).collect())
+        }
+        children => Ok(children?.split_whitespace().filter_map(|id| id.parse().ok()).collect()),
     }
 }
 

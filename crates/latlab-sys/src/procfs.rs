@@ -7,8 +7,10 @@ use std::str::FromStr;
 
 /// The entries of a folder whose names are numbers, as `/proc` has one for each process.
 pub(crate) fn numbered(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let paths = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
-    Ok(paths.filter(|path| number(path).is_some()).collect())
+    let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let mut paths = paths.collect::<io::Result<Vec<_>>>()?;
+    paths.retain(|path| number(path).is_some());
+    Ok(paths)
 }
 
 /// The number that is the name of this entry.

@@ -136,8 +136,12 @@ pub fn realtime_tasks() -> io::Result<Vec<RealTimeTask>> {
     let ours = sched::thread_id();
     let mut tasks = Vec::new();
     for process in numbered(Path::new("/proc"))? {
-        // A process may have ended since it was listed.
-        for thread in numbered(&process.join("task")).unwrap_or_default() {
+        let threads = match numbered(&process.join("task")) {
+            // It has ended since it was listed.
+            Err(error) if procfs::is_gone(&error) => continue,
+            threads => threads?,
+        };
+        for thread in threads {
             let id = number(&thread).unwrap_or(0);
             if let Some(priority) = sched::realtime_priority(id)
                 && id != ours

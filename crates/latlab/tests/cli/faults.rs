@@ -120,6 +120,5 @@ fn each_of(
     let told = writeln!(std::io::stderr(), "{tried} faults: {name}, {} wrong", wrong.len());
     told.expect("standard error is open");
     assert!(wrong.is_empty(), "{} of {tried}: {wrong:#?}", wrong.len());
-    // More than 40 until the harness had commands that make few calls, as report (8) and study (4).
-    assert!(tried > 0, "no call was made to fail");
+    assert!(tried > 4, "few calls were made to fail");
 }

@@ -177,7 +177,7 @@ fn probes_of_the_same_name_stay_separate() {
 fn report_reads_a_pipe_once() {
     let folder = folder();
     let path = store(folder.path(), "record.json");
-    let script = "cat \"$1\" | \"$0\" report /dev/stdin --out \"$2\"";
+    let script = "cat \"$1\" | \"$0\" report /dev/stdin -o \"$2\"";
     let page = folder.path().join("report.html");
     let mut piped = std::process::Command::new("sh");
     piped.args(["-c", script, crate::program::LATLAB]).arg(&path).arg(&page);

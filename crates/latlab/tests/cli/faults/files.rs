@@ -63,10 +63,12 @@ fn report_is_whole_or_absent_whichever_call_fails() {
         run(command("run --for 20ms --cpus 0 --policy other --out record.json")
             .current_dir(&folder));
     assert_eq!(made.code(), Some(0), "{made:?}");
-    each("report --out", |fault, nth| {
+    let words = "report record.json -o report.html";
+    let made = run(command(words).current_dir(&folder));
+    assert_eq!(made.code(), Some(0), "{made:?}");
+    each("report -o", |fault, nth| {
         let mut strace = Command::new("strace");
         strace.current_dir(&folder);
-        let words = "report record.json --out report.html";
         let output = tampering(&mut strace, folder.path(), words, fault, nth)?;
         let report = fs::read_to_string(&path).ok();
         let _ = fs::remove_file(&path);

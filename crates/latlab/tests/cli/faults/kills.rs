@@ -21,7 +21,7 @@ const COMMANDS: &[(&str, u64)] = &[
     ("scan fork --for 1s --points 10 --out out.json", 1500),
     ("run --on lab:utime --count 20 --fresh --out out.json", 2000),
     ("study two.toml --fresh --out out", 4000),
-    ("report record.json --out out.html", 300),
+    ("report record.json -o out.html", 600),
     ("kernel add vmlinux", 300),
     ("kernel fetch linux-image-6.1.9-latlab", 2000),
     ("compare record.json record.json", 200),
@@ -30,7 +30,7 @@ const COMMANDS: &[(&str, u64)] = &[
         6000,
     ),
     ("adapt --restore", 100),
-    ("check --for 500ms -- sleep 1", 1500),
+    ("check --for 500ms -- chrt --fifo 1 python3 cycle.py", 3000),
 ];
 
 /// A study of two cells in the laboratory.
@@ -61,18 +61,29 @@ pub(super) fn archive(folder: &Path) -> PathBuf {
     folder.join("apt.conf")
 }
 
-/// BPF programs of the kernel that no process holds, by number. Those of control groups are not
-/// latlab's.
+/// BPF programs of the kernel that no process holds by a program or a link, by number. Those of
+/// control groups are not latlab's.
 fn abandoned_programs() -> BTreeSet<String> {
     let listed = run(Command::new("/usr/sbin/bpftool").args(["-j", "prog", "list"]));
     let listed: Vec<Value> = serde_json::from_str(&listed.stdout).expect("bpftool prints JSON");
+    let held = held_programs();
     let is_left = |program: &&Value| {
         let kind = program["type"].as_str().unwrap_or_default();
-        let held = program["pids"].as_array().is_some_and(|holders| !holders.is_empty());
-        !held && !kind.starts_with("cgroup")
+        !held.contains(&program["id"].to_string()) && !kind.starts_with("cgroup")
     };
     let described = |program: &Value| format!("BPF {} {}", program["id"], program["name"]);
     listed.iter().filter(is_left).map(described).collect()
+}
+
+/// The numbers of BPF programs that processes hold. bpftool prints them only where it was built to.
+fn held_programs() -> BTreeSet<String> {
+    let descriptors = glob::glob("/proc/[0-9]*/fdinfo/*").expect("it is a pattern").flatten();
+    let texts = descriptors.filter_map(|path| fs::read_to_string(path).ok());
+    let number = |text: String| {
+        let number = text.lines().find_map(|line| line.strip_prefix("prog_id:"))?;
+        Some(number.trim().to_owned())
+    };
+    texts.filter_map(number).collect()
 }
 
 /// Files below the folder that look finished, and are not.
@@ -125,6 +136,8 @@ impl Place {
         fs::write(work.path().join("two.toml"), STUDY).expect("the folder is the test's own");
         fs::write(work.path().join("vmlinux"), kernel("6.1.9"))
             .expect("the folder is the test's own");
+        fs::write(work.path().join("cycle.py"), "import time\nwhile True: time.sleep(0.01)\n")
+            .expect("the folder is the test's own");
         let apt = archive(work.path());
         let place = Place { surroundings: Surroundings::new(scene.folder()), scene, work, apt };
         let made =
@@ -151,7 +164,12 @@ impl Place {
         let command = Running::start(&mut self.command(words));
         pause(delay);
         command.signal("KILL");
-        let was_killed = command.finish().signal() == Some(9);
+        let output = command.finish();
+        let was_killed = output.signal() == Some(9);
+        // A check of a program with breaches ends with 1.
+        if !was_killed && !matches!(output.code(), Some(0 | 1)) {
+            return Err(format!("it failed before it was killed: {output:?}"));
+        }
         let mut left = self.surroundings.processes_left();
         let restored = run(&mut self.command("adapt --restore"));
         if !self.is_as_before() || restored.code() != Some(0) {

@@ -1,8 +1,8 @@
 //! Commands that change the machine, while each of their system calls fails.
 
-use super::scene::Scene;
+use super::scene::{OWN_JOURNALS, Scene};
 use super::{each, each_of};
-use crate::program::{Missing, lock_machine, not_run, root};
+use crate::program::{Missing, lock_machine, not_run, root, run};
 
 /// A scene with an IRQ thread. None where this machine has none.
 fn with_threads() -> Option<Scene> {
@@ -64,6 +64,24 @@ fn adapt_restores_threads_or_reports_it_whichever_call_fails() {
     each("adapt", |fault, nth| {
         Some(scene.check(&scene.tampered("adapt --for 50ms --metrics 127.0.0.1:0", fault, nth)?))
     });
+}
+
+/// A list of threads that can't be read says nothing about them.
+#[test]
+fn adapt_takes_no_failed_read_for_the_end_of_a_thread() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let Some(scene) = with_threads() else { return };
+    let mut command = scene.command(OWN_JOURNALS);
+    command.args(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=openat"]);
+    command.args(["-P", "/proc", "-P", "/proc/2/task/2/children"]);
+    command.args(["-e", "inject=openat:error=EMFILE:when=9+", super::program().as_str()]);
+    let output = run(command.args(["adapt", "--for", "3s"]));
+    assert!(!output.stderr.contains("has ended"), "{output:?}");
+    assert!(output.stderr.contains("restored to fifo"), "{output:?}");
+    scene.check(&output).unwrap();
 }
 
 /// Calls by which the daemon serves clients.
