@@ -135,6 +135,8 @@ fn overruns_are_explained_by_their_planted_cause() {
         let cycle = &thread.expect("the loop is real-time").cycle;
         assert!(cycle.overruns > 0, "{planted}: {cycle:?}");
         assert_eq!(cycle.reasons[0].cause, *cause, "{planted}: {:?}", cycle.reasons);
+        let faults = breaches(&report).iter().filter(|breach| breach.rule == Rule::Fault).count();
+        assert_eq!(faults, usize::from(*planted == "fault"), "{planted}: {:?}", breaches(&report));
         let json = folder.path().join("check.json");
         std::fs::write(&json, &output.stdout).expect("the folder can be written");
         let page = folder.path().join("check.html");
