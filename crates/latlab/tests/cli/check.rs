@@ -48,7 +48,7 @@ const DRIVER: &str = "summary = 'with the test driver'\nmodules = ['latlab']\n\
                       kernel = { package = 'linux-image-6.12-rt-amd64' }\n";
 
 /// Compiles `faults.c` into the folder.
-fn compiled(folder: &Path, options: &[&str]) -> PathBuf {
+pub(crate) fn compiled(folder: &Path, options: &[&str]) -> PathBuf {
     let source = folder.join("faults.c");
     std::fs::write(&source, SOURCE).expect("the folder can be written");
     compile(&source, folder, options)
@@ -147,6 +147,22 @@ fn overruns_are_explained_by_their_planted_cause() {
     }
 }
 
+/// A kernel whose preemption count and CPU times have another layout than those before.
+#[test]
+fn verdicts_hold_on_linux_7_3() {
+    let folder = folder();
+    let program = compiled(folder.path(), &["-g", "-Wl,-z,now"]);
+    let check = |fault| check(&["--on=lab:v7.3-rt", "--json"], &program, fault);
+    let correct = check("busy");
+    assert_eq!(correct.code(), Some(0), "{correct:?}");
+    let correct = report(&correct);
+    assert!(breaches(&correct).is_empty() && correct.notes.is_empty(), "{correct:?}");
+    let woken = report(&check("waker"));
+    let waker = breaches(&woken).into_iter().find(|breach| breach.rule == Rule::Waker);
+    let place = waker.and_then(|waker| waker.place.as_deref());
+    assert!(place.is_some_and(|place| place.starts_with("wait_for_time ")), "{woken:?}");
+}
+
 #[test]
 fn check_and_record_are_not_shown_on_one_page() {
     let folder = folder();
@@ -166,7 +182,7 @@ fn correct_program_is_not_accused() {
     let _lock = lock_machine();
     let folder = folder();
     let program = compiled(folder.path(), &["-g", "-Wl,-z,now"]);
-    for kind in ["none", "timer"] {
+    for kind in ["none", "timer", "busy"] {
         let output = check(&["--json"], &program, kind);
         assert_eq!(output.code(), Some(0), "{output:?}");
         // The machine may be too slow for a cycle, and may run other real-time programs.
