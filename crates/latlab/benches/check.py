@@ -2,14 +2,16 @@
 """Judges latlab check by programs whose faults are known: docs/results/2026-11-check.md.
 
 usage: check.py LATLAB TARGET…
+       check.py LATLAB cost TARGET…
 
-A target is native, lab:PROFILE or lab:PROFILE@arm64; for the latter latlab-arm64 lies beside LATLAB.
+The second form measures what watching costs a cycle of 1 kHz. A target is native, lab:PROFILE or lab:PROFILE@arm64; for the latter latlab-arm64 lies beside LATLAB.
 Programs of rt-tests are judged where they are installed for that architecture: RT_TESTS_ARM64 names
 the folder that Debian's package for arm64 was unpacked to.
 """
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -40,13 +42,6 @@ RT_TESTS = {
 }
 
 
-def compile_for(target, folder):
-    compiler = ["aarch64-linux-gnu-gcc", "-static"] if "@arm64" in target else ["cc", "-Wl,-z,now"]
-    program = os.path.join(folder, "faults")
-    subprocess.run([*compiler, "-O1", "-g", "-o", program, SOURCE, "-pthread"], check=True)
-    return program
-
-
 def rt_test(target, name):
     if "@arm64" not in target:
         return "/usr/bin/" + name
@@ -61,6 +56,35 @@ def check(latlab, target, command):
         return json.loads(output.stdout), None
     except json.JSONDecodeError:
         return None, output.stderr.strip().splitlines()[-1:]
+
+
+def compile_program(target, source, folder):
+    compiler = ["aarch64-linux-gnu-gcc", "-static"] if "@arm64" in target else ["cc", "-Wl,-z,now"]
+    program = os.path.join(folder, os.path.basename(source)[:-2])
+    subprocess.run([*compiler, "-O1", "-g", "-o", program, source, "-pthread"], check=True)
+    return program
+
+
+def cycle(latlab, target, how, program):
+    on = [] if target == "native" else ["--on", target]
+    output = subprocess.run([latlab, how, *on, "--", program], capture_output=True, text=True)
+    found = re.search(r"latency (\d+) used (\d+)", output.stderr)
+    if not found:
+        sys.exit(f"{target}: {output.stderr}")
+    return [int(number) for number in found.groups()]
+
+
+def cost(latlab, target):
+    """In turns on this machine, whose times differ from run to run."""
+    turns = 7 if target == "native" else 1
+    with tempfile.TemporaryDirectory() as folder:
+        program = compile_program(target, os.path.join(os.path.dirname(__file__), "cycle.c"), folder)
+        runs = [[cycle(latlab, target, how, program) for how in ("exec", "check")] for _ in range(turns)]
+    median = [[statistics.median(run[how][what] for run in runs) for what in (0, 1)] for how in (0, 1)]
+    (latency, used), (watched_latency, watched_used) = median
+    more = watched_latency - latency + watched_used - used
+    print(f"| `{target}` | {latency:.0f} | {watched_latency:.0f} | {used:.0f} | {watched_used:.0f} | "
+          f"{more:.0f} |", flush=True)
 
 
 def breaches(report):
@@ -106,7 +130,7 @@ def judge_correct(latlab, target, command, wrong):
 def judge(latlab, target):
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
-        program = compile_for(target, folder)
+        program = compile_program(target, SOURCE, folder)
         results = [judge_fault(latlab, target, program, fault, wrong) for fault in FAULTS]
         found, right, alarms = (sum(column) for column in zip(*results))
         accused = [judge_correct(latlab, target, [program, name], wrong) for name in CORRECT]
@@ -122,5 +146,6 @@ def judge(latlab, target):
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    for name in sys.argv[2:]:
-        judge(sys.argv[1], name)
+    work = {"cost": cost}.get(sys.argv[2], judge)
+    for name in sys.argv[2 if work is judge else 3 :]:
+        work(sys.argv[1], name)

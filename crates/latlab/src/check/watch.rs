@@ -255,7 +255,7 @@ fn add(judge: &mut Judge, stacks: &mut Stacks, observed: Observed) {
         _ => {}
     }
     if event.kind == EventKind::Exec {
-        stacks.forget(thread.pid);
+        stacks.forget(thread.pid, event.at);
     }
     judge.add(event);
 }

@@ -90,7 +90,7 @@ impl Check {
     fn run_elsewhere(&self) -> Result<u8> {
         let on_host = self.guest.is_on_host();
         if self.pid.is_some() && !on_host {
-            let why = "--pid names a process: a guest has none before the check, so give a program";
+            let why = "--pid names a process: with --on lab:PROFILE or vm:PROFILE, give a program";
             return Err(Failure::Failed(why.to_owned()));
         }
         let flags = [("for", self.length), ("deadline", self.deadline)];

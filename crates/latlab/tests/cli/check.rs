@@ -1,7 +1,10 @@
 //! `latlab check`: faults of real-time programs are found with function and line, correct programs
 //! are not accused, and what can't be checked is refused.
 
-use crate::program::{LATLAB, Missing, Output, Running, latlab, lock_machine, not_run, run};
+use crate::program::{
+    LATLAB, Missing, Output, Running, field, in_mount_namespace, latlab, lock_machine, not_run, run,
+    wait_until,
+};
 use latlab_core::check::{BreachReport, Level, Report, Rule};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -232,6 +235,70 @@ fn stripped_program_is_checked_and_its_lack_stated() {
     assert_eq!(output.code(), Some(1), "{output:?}");
     assert!(output.stdout.contains("page faults in faults+0x"), "{output:?}");
     assert!(output.stdout.contains("faults is stripped"), "{output:?}");
+}
+
+#[test]
+fn unusual_programs_are_checked() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    for (options, argument) in [("-g", "forks"), ("-g", "executes"), ("-static", "fault")] {
+        let program = compiled(folder.path(), &["-g", options]);
+        let output = check(&["--json"], &program, argument);
+        assert_eq!(output.code(), Some(1), "{argument}: {output:?}");
+        let report = report(&output);
+        let fault = breaches(&report).into_iter().find(|breach| breach.rule == Rule::Fault);
+        let place = fault.and_then(|fault| fault.place.clone()).unwrap_or_default();
+        assert!(place.starts_with("touch_page (faults.c:"), "{options} {argument}: {output:?}");
+    }
+    let program = compiled(folder.path(), &["-g"]);
+    let died = check(&[], &program, "dies");
+    assert_eq!(died.code(), Some(1), "{died:?}");
+    assert!(died.stdout.contains("log_state (faults.c:"), "{died:?}");
+    assert!(died.stdout.contains("the program ended after") && died.stdout.contains("by signal 6"));
+}
+
+#[test]
+fn process_in_a_container_is_checked_from_outside() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    compiled(folder.path(), &["-g"]);
+    // In its file system, the path of the program is another.
+    let script = "mkdir $1/inside && mount --bind $1 $1/inside && exec $1/inside/faults endless";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", script]);
+    let container = Running::start(command.arg("sh").arg(folder.path()));
+    let children = format!("/proc/{0}/task/{0}/children", container.pid());
+    let child = || std::fs::read_to_string(&children).unwrap_or_default().trim().parse().ok();
+    let is_faults = |pid: u32| field(pid, "Name").as_deref() == Some("faults");
+    wait_until("the program runs", || child().is_some_and(is_faults));
+    let pid: u32 = child().expect("it runs");
+    let output = latlab(&format!("check --pid {pid} --for 500ms"));
+    assert_eq!(output.code(), Some(1), "{output:?}");
+    assert!(output.stdout.contains("log_state (faults.c:"), "{output:?}");
+}
+
+#[test]
+fn machine_that_cannot_check_is_named() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let folder = folder();
+    let without_btf = "mount -t tmpfs none /sys/kernel/btf";
+    let output = run(&mut in_mount_namespace(without_btf, folder.path(), "check -- true"));
+    output.assert_refused(3, &["no /sys/kernel/btf/vmlinux"]);
+    let start = |program: &str, words: &[&str]| {
+        run(Command::new(program).args(words).arg(LATLAB).args(["check", "--", "true"]))
+    };
+    let container = ["--mount", "--pid", "--fork", "--mount-proc"];
+    start("unshare", &container).assert_refused(3, &["in a container", "--pid=host"]);
+    let capabilities = ["--bounding-set=-all", "--inh-caps=-all"];
+    start("setpriv", &capabilities).assert_refused(3, &["CAP_BPF", "run as root"]);
 }
 
 #[test]

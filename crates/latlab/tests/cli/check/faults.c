@@ -1,5 +1,6 @@
 /* Real-time programs, each with one fault in its cycle; marks tell the lines. The first argument
- * names the fault; `none`, `timer` and `busy` are correct, `endless` logs for ever. */
+ * names the fault; `none`, `timer` and `busy` are correct, `endless` logs for ever, `dies` until it is
+ * aborted. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -146,6 +148,8 @@ static void advance(struct timespec *time)
 
 static void act(const char *fault, int cycle)
 {
+	if (!strcmp(fault, "dies") && cycle == CYCLES / 2)
+		abort();
 	if (!strcmp(fault, "fault")) {
 		page += 4096;
 		touch_page();
@@ -157,7 +161,7 @@ static void act(const char *fault, int cycle)
 			grow_stack(60);
 	} else if (!strcmp(fault, "allocation")) {
 		allocate();
-	} else if (!strcmp(fault, "file-io") || !strcmp(fault, "endless")) {
+	} else if (!strcmp(fault, "file-io") || !strcmp(fault, "endless") || !strcmp(fault, "dies")) {
 		log_state();
 	} else if (!strcmp(fault, "sleep")) {
 		rest();
@@ -254,6 +258,14 @@ int main(int argc, char **argv)
 	struct sched_param priority = { 60 };
 	pthread_t thread;
 
+	/* The child process is the real-time program. */
+	if (!strcmp(fault, "forks")) {
+		if (fork())
+			return wait(0) < 0;
+		fault = "fault";
+	}
+	if (!strcmp(fault, "executes"))
+		return execl("/proc/self/exe", "faults", "fault", (char *)0);
 	pin();
 	sem_init(&semaphore, 0, 0);
 	set_up(fault);
