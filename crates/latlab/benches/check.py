@@ -5,8 +5,8 @@ usage: check.py LATLAB TARGET…
        check.py LATLAB cost TARGET…
 
 The second form measures what watching costs a cycle of 1 kHz. A target is native, lab:PROFILE or lab:PROFILE@arm64; for the latter latlab-arm64 lies beside LATLAB.
-Programs of rt-tests are judged where they are installed for that architecture: RT_TESTS_ARM64 names
-the folder that Debian's package for arm64 was unpacked to.
+Programs of rt-tests are judged where they are installed: for arm64, RT_TESTS_ARM64 names the folder
+that Debian's package was unpacked to.
 """
 import json
 import os

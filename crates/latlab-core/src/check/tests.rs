@@ -131,7 +131,8 @@ fn write_to_a_file_is_a_breach_and_a_mark_in_the_trace_is_not() {
             script.add(1, EventKind::Enter { call, arguments, time, file, locks, stack: Some(1) });
             script.add(1, EventKind::Leave(0));
         });
-        let all: u64 = found.iter().filter(|(rule, _)| *rule == Rule::FileIo).map(|one| one.1).sum();
+        let all: u64 =
+            found.iter().filter(|(rule, _)| *rule == Rule::FileIo).map(|one| one.1).sum();
         assert_eq!(all, count, "{name}");
     }
 }

@@ -2,8 +2,8 @@
 //! are not accused, and what can't be checked is refused.
 
 use crate::program::{
-    LATLAB, Missing, Output, Running, field, in_mount_namespace, latlab, lock_machine, not_run, run,
-    wait_until,
+    LATLAB, Missing, Output, Running, field, in_mount_namespace, latlab, lock_machine, not_run,
+    run, wait_until,
 };
 use latlab_core::check::{BreachReport, Level, Report, Rule};
 use std::path::{Path, PathBuf};
@@ -271,7 +271,16 @@ fn process_in_a_container_is_checked_from_outside() {
     // In its file system, the path of the program is another.
     let script = "mkdir $1/inside && mount --bind $1 $1/inside && exec $1/inside/faults endless";
     let mut command = Command::new("unshare");
-    command.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", script]);
+    command.args([
+        "--mount",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child",
+        "sh",
+        "-c",
+        script,
+    ]);
     let container = Running::start(command.arg("sh").arg(folder.path()));
     let children = format!("/proc/{0}/task/{0}/children", container.pid());
     let child = || std::fs::read_to_string(&children).unwrap_or_default().trim().parse().ok();
