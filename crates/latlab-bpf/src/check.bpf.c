@@ -50,6 +50,7 @@ struct timerfd_ctx___check {
 struct task_struct___check {
 	unsigned int policy;
 	unsigned long maj_flt;
+	unsigned int pagefault_disabled;
 	struct mm_struct___check *mm;
 	struct files_struct___check *files;
 } CORE;
@@ -337,12 +338,28 @@ int BPF_PROG(page_fault_user, unsigned long address, struct pt_regs *regs, unsig
 	return 0;
 }
 
+/* A fault while page faults are disabled is not handled: it ends an attempt to read, as of these
+ * programs themselves beyond the end of a stack. */
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(page_fault_kernel, unsigned long address, struct pt_regs *regs, unsigned long code)
 {
-	if (address >> 63)
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (address >> 63 || TASK(task)->pagefault_disabled)
 		return 0;
-	fault((void *)bpf_task_pt_regs(bpf_get_current_task_btf()), address, code, true);
+	fault((void *)bpf_task_pt_regs(task), address, code, true);
+	return 0;
+}
+
+/* Where there are no such tracepoints: the software event of page faults, which does not tell writes from
+ * reads. On arm64 the context begins with 31 registers, sp, pc and pstate; the period and the address
+ * follow (bpf_perf_event.h). */
+SEC("perf_event")
+int page_fault_event(__u64 *ctx)
+{
+	__u64 pstate = ctx[33], address = ctx[35];
+
+	fault((void *)bpf_task_pt_regs(bpf_get_current_task_btf()), address, 0, pstate & 15);
 	return 0;
 }
 
@@ -374,9 +391,9 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	note->value[2] = UNKNOWN;
 	if (task->pi_blocked_on) {
 		note->value[2] = LOCK;
-	} else if (places.preempt_count) {
+	} else if (places.interrupts) {
 		__u32 count = preempt_count(current);
-		bool interrupt = count & (HARDIRQ | NMI) || serves(current, count) ||
+		bool interrupt = count & places.interrupts || serves(current, count) ||
 				 kind(current) != OTHER;
 
 		/* The idle task runs work that interrupts left. */

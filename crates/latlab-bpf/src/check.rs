@@ -4,7 +4,7 @@ mod layout;
 
 pub use layout::{Observed, UserStack};
 
-use crate::kernel::{has_tracepoint, variables};
+use crate::kernel::{PAGE_FAULTS, has_tracepoint, needs_page_faults, variables};
 use crate::object::{self, lock, map, read_u64};
 use crate::refusal::{RecorderError, check};
 use latlab_core::time::Nanos;
@@ -61,8 +61,11 @@ impl Checker {
         let mut open = ObjectBuilder::default().name("check")?.open_memory(OBJECT)?;
         let btf = Btf::from_vmlinux()?;
         let found = variables(&btf);
-        let known = found.runqueues != 0 && found.preempt_count != 0;
-        let places = if known { [found.runqueues, found.preempt_count] } else { [0; 2] };
+        // arm64 keeps the preemption count in the task.
+        let known =
+            cfg!(target_arch = "aarch64") || found.runqueues != 0 && found.preempt_count != 0;
+        let interrupts = if known { found.interrupts } else { 0 };
+        let places = [found.runqueues, found.preempt_count, interrupts];
         for mut map in open.maps_mut() {
             match map.name().to_str() {
                 Some(".rodata.places") => map.set_initial_value(&words(&places))?,
@@ -73,8 +76,11 @@ impl Checker {
         let mut missing = Vec::new();
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
-            let there =
-                if name == FAULT_END { with_fault_end } else { has_tracepoint(&btf, &name) };
+            let there = match &*name {
+                FAULT_END => with_fault_end,
+                PAGE_FAULTS => needs_page_faults(&btf),
+                _ => has_tracepoint(&btf, &name),
+            };
             if !there {
                 program.set_autoload(false);
                 missing.push(name);
@@ -149,6 +155,10 @@ fn attach(object: &Object, missing: &mut Vec<String>) -> libbpf_rs::Result<Vec<L
     for program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         if missing.contains(&name) {
+            continue;
+        }
+        if name == PAGE_FAULTS {
+            links.extend(object::attach_to_page_faults(&program)?);
             continue;
         }
         match program.attach() {

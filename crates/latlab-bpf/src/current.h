@@ -4,10 +4,11 @@
 
 #include "kernel.h"
 
-/* Offsets of per-CPU variables in the per-CPU section. */
 struct places {
+	/* Offsets of per-CPU variables in the per-CPU section. */
 	__u32 runqueues;
 	__u32 preempt_count;
+	__u32 interrupts;	/* bits of the preemption count that count interrupts; 0: it can't be read */
 };
 
 const volatile struct places places SEC(".rodata.places");
@@ -31,6 +32,8 @@ INLINE enum kind kind(struct task_struct *task)
 /* The distance between two per-CPU variables is that of their offsets; the run queue is known. */
 INLINE __u32 preempt_count(struct task_struct *current)
 {
+	if (bpf_core_field_exists(current->thread_info.preempt_count))
+		return (__u32)current->thread_info.preempt_count;
 	__u64 queue = (__u64)current->se.cfs_rq->rq;
 
 	return (__u32)word(queue - places.runqueues + places.preempt_count);

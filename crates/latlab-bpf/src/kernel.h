@@ -36,15 +36,13 @@ struct bpf_dynptr {
 #define KTHREAD 0x00200000	/* PF_KTHREAD */
 #define EXITING 0x00000004	/* PF_EXITING */
 
-/* Parts of the preemption count. */
-#define NMI 0x00f00000
-#define HARDIRQ 0x000f0000	/* counts interrupts */
-/* Set while a softirq runs; the bits above count the sections with softirqs disabled. */
+/* Bit of the preemption count: set while a softirq runs. The bits above count the sections with softirqs
+ * disabled; where those of interrupts are depends on the kernel. */
 #define SERVING_SOFTIRQ 0x100
-#define NEED_RESCHED 0x80000000
 
 struct thread_info {
 	__u32 cpu;
+	__u64 preempt_count;	/* arm64 only; x86 has a per-CPU variable */
 } CORE;
 
 struct rq;
@@ -75,8 +73,8 @@ struct timerqueue_node {
 	__s64 expires;
 } CORE;
 
-struct kernel_cpustat {
-	__u64 cpustat[8];
+struct timespec64 {
+	__s64 tv_sec;
 } CORE;
 
 /* Linux 6.2 and later: reads kernel memory as a struct of the given type. */
@@ -121,12 +119,13 @@ struct pt_regs___arm64 {
 #define RESCHEDULING 0x7564656863736552	/* "Reschedu" of "Rescheduling interrupts" */
 #define TIMER_BROADCAST 0x72622072656d6954	/* "Timer br" of "Timer broadcast interrupts" */
 
-/* Reads eight bytes of kernel memory, through a struct that every kernel has and that begins with u64. */
+/* Reads eight bytes of kernel memory, through a struct that every kernel has and that begins with a number of
+ * that size. */
 INLINE __u64 word(__u64 address)
 {
 	if (bpf_rdonly_cast)
 		return *(__u64 *)bpf_rdonly_cast((void *)address,
-						 bpf_core_type_id_kernel(struct kernel_cpustat));
+						 bpf_core_type_id_kernel(struct timespec64));
 	__u64 value = 0;
 
 	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);

@@ -5,7 +5,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::{clock, machine};
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{DataSec, Struct, Typedef, Var};
+use libbpf_rs::btf::types::{DataSec, MemberAttr, Struct, Typedef, Var};
 use std::ffi::OsStr;
 
 /// Offsets of per-CPU variables in the per-CPU section; 0 where the kernel has none of that name.
@@ -17,10 +17,18 @@ pub(crate) struct Variables {
     pub(crate) steal_time: u32,
     pub(crate) cpustat_steal: u32,
     pub(crate) runqueues: u32,
+    /// Bits of the preemption count that count interrupts, NMIs among them.
+    pub(crate) interrupts: u32,
 }
 
-/// Offset of `CPUTIME_STEAL` in `struct kernel_cpustat`, in bytes; unchanged since Linux 2.6.
+/// Offset of `CPUTIME_STEAL` among the times of `struct kernel_cpustat`, in bytes; unchanged since
+/// Linux 2.6.
 const STEAL: u32 = 7 * 8;
+/// Variable of kernels from 7.3 on that count in the preemption count how often interrupts were
+/// disabled, too (`HARDIRQ_DISABLE_MASK` of `include/linux/preempt.h`).
+const COUNTED_DISABLING: &str = "local_interrupt_disable_state";
+/// `HARDIRQ_MASK` without and with that count.
+const HARDIRQ: [u32; 2] = [0x000f_0000, 0x0f00_0000];
 
 /// Tracepoints of the recorder; its programs have the same names.
 pub(crate) const TRACEPOINTS: &[&str] = &[
@@ -116,14 +124,23 @@ pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
 
 /// Whether a struct of the kernel has that member.
 pub(crate) fn has_member(btf: &Btf<'_>, name: &str, member: &str) -> bool {
-    let found = btf.type_by_name::<Struct<'_>>(name);
-    found.is_some_and(|found| found.iter().any(|one| one.name == Some(OsStr::new(member))))
+    offset(btf, name, member).is_some()
+}
+
+/// The offset of a member in a struct of the kernel, in bytes; that of a bit field is the offset of its
+/// first byte.
+fn offset(btf: &Btf<'_>, name: &str, member: &str) -> Option<u32> {
+    let found = btf.type_by_name::<Struct<'_>>(name)?;
+    let attr = found.iter().find(|one| one.name == Some(OsStr::new(member)))?.attr;
+    let (MemberAttr::Normal { offset } | MemberAttr::BitField { offset, .. }) = attr;
+    Some(offset / 8)
 }
 
 /// Looks up the variables: of steal time where a hypervisor may report it.
 pub(crate) fn variables(btf: &Btf<'_>) -> Variables {
-    let mut found = Variables::default();
+    let mut found = Variables { interrupts: HARDIRQ[0], ..Variables::default() };
     let steal = may_report_steal();
+    let times = offset(btf, "kernel_cpustat", "cpustat").unwrap_or_default();
     let Some(section) = btf.type_by_name::<DataSec<'_>>(".data..percpu") else { return found };
     for entry in section.iter() {
         let Some(variable) = btf.type_by_id::<Var<'_>>(entry.ty) else { continue };
@@ -136,7 +153,8 @@ pub(crate) fn variables(btf: &Btf<'_>) -> Variables {
             "__irq_regs" => found.irq_regs = entry.offset,
             "runqueues" => found.runqueues = entry.offset,
             "steal_time" if steal => found.steal_time = entry.offset,
-            "kernel_cpustat" if steal => found.cpustat_steal = entry.offset + STEAL,
+            "kernel_cpustat" if steal => found.cpustat_steal = entry.offset + times + STEAL,
+            COUNTED_DISABLING => found.interrupts = HARDIRQ[1],
             _ => {}
         }
     }

@@ -45,7 +45,7 @@ impl Settings {
             self.variables;
         let variables = [hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal];
         let ways = [self.how, u32::from(self.non_preemptible), u32::from(self.local_timer)];
-        let words = variables.into_iter().chain(ways);
+        let words = variables.into_iter().chain(ways).chain([self.variables.interrupts, 0]);
         let mut bytes = self.name.0.to_vec();
         bytes.extend(self.slow.0.to_ne_bytes());
         bytes.extend(words.flat_map(u32::to_ne_bytes));
@@ -422,7 +422,8 @@ mod tests {
 
     #[test]
     fn settings_have_the_layout_of_the_c_header() {
-        let variables = Variables { hrtimer_bases: 1, cpustat_steal: 5, ..Variables::default() };
+        let variables =
+            Variables { hrtimer_bases: 1, cpustat_steal: 5, interrupts: 7, ..Variables::default() };
         let name = Comm::from("abc");
         let bytes = Settings {
             name,
@@ -433,11 +434,9 @@ mod tests {
             local_timer: true,
         }
         .bytes();
-        assert_eq!(bytes.len(), 56);
-        assert_eq!(
-            (&bytes[..4], bytes[16], bytes[24], bytes[40], bytes[44], bytes[48], bytes[52]),
-            (&b"abc\0"[..], 9, 1, 5, 2, 1, 1)
-        );
+        assert_eq!(bytes.len(), 64);
+        assert_eq!((&bytes[..4], bytes[16]), (&b"abc\0"[..], 9));
+        assert_eq!([24, 40, 44, 48, 52, 56].map(|at| bytes[at]), [1, 5, 2, 1, 1, 7]);
     }
 
     proptest! {

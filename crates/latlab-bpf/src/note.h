@@ -123,7 +123,7 @@ INLINE void follow_here(__u8 kind, __u64 a)
 
 INLINE __u32 preempt_count(struct ring *ring)
 {
-	return (__u32)variable(ring, settings.preempt_count) & ~NEED_RESCHED;
+	return (__u32)variable(ring, settings.preempt_count);
 }
 
 /* Records the steal time so far, where it is accounted at ticks only. The clock is read first: time
@@ -150,7 +150,7 @@ INLINE __u64 context(struct ring *ring)
 {
 	__u32 pid = bpf_get_current_task_btf()->pid;
 
-	return (__u64)(preempt_count(ring) & HARDIRQ) << 32 | pid;
+	return (__u64)(preempt_count(ring) & settings.interrupts) << 32 | pid;
 }
 
 #endif

@@ -2,11 +2,12 @@
 
 use crate::refusal::{RecorderError, explain};
 use latlab_core::time::Nanos;
-use latlab_sys::bpf;
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle, Object, PrintLevel};
+use latlab_sys::root::Root;
+use latlab_sys::{bpf, cpu, perf};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, PrintLevel, ProgramMut};
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, IntoRawFd as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Cost of a BPF program.
@@ -45,6 +46,16 @@ pub(crate) fn map(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
         || Err(io::Error::other(format!("the object has no map '{name}'")).into()),
         |map| MapHandle::try_from(&map),
     )
+}
+
+/// Attaches a program to the software event of page faults, of each CPU.
+pub(crate) fn attach_to_page_faults(program: &ProgramMut<'_>) -> libbpf_rs::Result<Vec<Link>> {
+    let mut links = Vec::new();
+    for cpu in cpu::online(&Root::default()).iter() {
+        let event = perf::page_faults(cpu)?;
+        links.push(program.attach_perf_event(event.into_raw_fd())?);
+    }
+    Ok(links)
 }
 
 /// Reads the 64-bit number at the offset `at` of a map with a single value.

@@ -144,6 +144,8 @@ struct settings {
 	__u32 how;
 	__u32 goes_on;	/* whether kernel code is not preempted by a woken task */
 	__u32 local_timer;	/* whether timers expire in the local timer interrupt only, which ends visibly */
+	__u32 interrupts;	/* bits of the preemption count that count interrupts */
+	__u32 reserved;
 };
 
 struct lost {

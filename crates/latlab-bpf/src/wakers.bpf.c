@@ -78,7 +78,7 @@ int BPF_PROG(softirq_raise, unsigned int number)
 	__u32 count = preempt_count(current);
 	__s32 behind = 0;
 
-	if (count & (HARDIRQ | NMI))
+	if (count & places.interrupts)
 		return 0;
 	/* A softirq raised by a softirq belongs to the same thread. */
 	if (serves(current, count))
@@ -115,7 +115,7 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 
 	/* The idle task runs work that interrupts left. The owner of a lock that the task waits for
 	 * has inherited the task's priority. */
-	if (count & (HARDIRQ | NMI) || !current->pid || task->pi_blocked_on)
+	if (count & places.interrupts || !current->pid || task->pi_blocked_on)
 		return 0;
 	enum kind by = kind(current);
 	struct pair pair = { .task = task->pid, .process = task->tgid, .thread = current->pid };

@@ -71,7 +71,7 @@ impl Wakers {
         object::load_explained(|| Wakers::attach(places))
     }
 
-    fn attach(places: [u32; 2]) -> libbpf_rs::Result<Wakers> {
+    fn attach(places: [u32; 3]) -> libbpf_rs::Result<Wakers> {
         let mut open = ObjectBuilder::default().name("wakers")?.open_memory(OBJECT)?;
         for mut map in open.maps_mut().filter(|map| map.name() == ".rodata.places") {
             map.set_initial_value(places.map(u32::to_ne_bytes).as_flattened())?;
@@ -150,8 +150,8 @@ fn total_time(object: &Object) -> Nanos {
     object::programs(object).fold(Nanos(0), |sum, (_, program)| sum + program.time)
 }
 
-/// Returns `struct places`: the offsets of the variables that tell interrupts from tasks.
-fn places(btf: &Btf<'_>) -> Result<[u32; 2], RecorderError> {
+/// Returns `struct places`: what tells interrupts from tasks.
+fn places(btf: &Btf<'_>) -> Result<[u32; 3], RecorderError> {
     if !TRACEPOINTS.iter().all(|name| has_tracepoint(btf, name)) {
         return Err(RecorderError::MissingFeature("scheduler and softirq tracepoints"));
     }
@@ -162,7 +162,7 @@ fn places(btf: &Btf<'_>) -> Result<[u32; 2], RecorderError> {
     if !has_member(btf, "cfs_rq", "rq") {
         return Err(RecorderError::MissingFeature("group scheduling (CONFIG_FAIR_GROUP_SCHED)"));
     }
-    Ok([found.runqueues, found.preempt_count])
+    Ok([found.runqueues, found.preempt_count, found.interrupts])
 }
 
 /// Returns a reader that appends reported wake-ups to `received`.

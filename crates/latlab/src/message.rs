@@ -1,12 +1,15 @@
 //! The protocol between latlab on this machine and latlab on a target (a guest, a host behind ssh):
 //! one JSON object per line.
 
+pub(crate) mod program;
+
 use crate::failure::{Failure, Result, failed};
 use crate::rig::Watch;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::path::Misses;
+use latlab_core::plan::Plan;
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -14,12 +17,22 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Sent to the target, on a line of its own after the plan: end the run now.
+/// Sent to the target, on a line of its own after the task: end the run now.
 pub(crate) const END: &str = "end";
 /// Sent to the target: the record has arrived and need not be kept.
 pub(crate) const RECEIVED: &str = "received";
 /// The file in which the target keeps a record until it has arrived.
 pub(crate) const KEPT: &str = "record.json";
+
+/// What an agent is to do: the first line that it is sent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Task {
+    /// Carry out a plan.
+    Plan(Box<Plan>),
+    /// Run latlab with these words, and send its output.
+    Command(Vec<String>),
+}
 
 /// A message from the target.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -56,6 +56,18 @@ pub(crate) trait Target: Sync {
     ) -> Result<u8> {
         Err(Failure::Unsupported(format!("{name} can't start programs: lab: and vm: targets can")))
     }
+
+    /// Runs latlab on the target `name` with these words, for programs that are there; `output`
+    /// receives what it writes. Returns its exit code.
+    fn command(
+        &self,
+        name: &str,
+        _words: Vec<String>,
+        _session: &mut Session<'_>,
+        _output: &mut Output<'_>,
+    ) -> Result<u8> {
+        Err(Failure::Unsupported(format!("{name} has no programs of its own: ssh: targets have")))
+    }
 }
 
 /// The target of this name: `native`, `lab:PROFILE`, …

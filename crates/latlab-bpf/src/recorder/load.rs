@@ -4,14 +4,11 @@ use super::{BATCH, Received, Recorder, Watch};
 use crate::counting::Counting;
 use crate::kernel;
 use crate::layout::{Settings, duration, window};
-use crate::object::{lock, map};
+use crate::object::{self, lock, map};
 use latlab_core::explain::Comm;
 use latlab_core::time::Nanos;
-use latlab_sys::root::Root;
-use latlab_sys::{cpu, perf};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder};
-use std::os::fd::IntoRawFd as _;
 use std::sync::{Arc, Mutex};
 
 /// The BPF object, compiled by `make bpf`.
@@ -62,10 +59,7 @@ fn attach(object: &Object) -> libbpf_rs::Result<Vec<Link>> {
             links.push(program.attach()?);
             continue;
         }
-        for cpu in cpu::online(&Root::default()).iter() {
-            let event = perf::page_faults(cpu)?;
-            links.push(program.attach_perf_event(event.into_raw_fd())?);
-        }
+        links.extend(object::attach_to_page_faults(&program)?);
     }
     Ok(links)
 }

@@ -102,7 +102,9 @@ pub(super) fn rule(kind: &EventKind) -> Option<(Rule, String)> {
         return Some((Rule::Allocation, format!("call of {call}")));
     }
     if MOVING.contains(call) {
-        let kind = file.as_ref().map(|file| file.kind);
+        // Marks in the kernel's trace are made for real-time programs: writing one does not block.
+        let file = file.as_ref().filter(|file| !file.name.starts_with("trace_marker"));
+        let kind = file.map(|file| file.kind);
         // Standard output and error may be redirected to anything.
         let logs = arguments[0] == 1 || arguments[0] == 2;
         let slow = matches!(kind, Some(FileKind::Regular | FileKind::Terminal | FileKind::Pipe));

@@ -113,11 +113,10 @@ impl super::thread::Cyclic {
     /// Judges what holds for all cycles: the wait, memory locks, binding of symbols.
     fn judge_whole(&mut self, lazy: bool) {
         let on_wall_clock = self.wait.is_on_wall_clock();
-        let relative = matches!(self.wait, super::Wait::Time { absolute: false, .. });
         let wait = self.wait_stack;
         let each = [
             (on_wall_clock, Rule::WallClock, "wait on CLOCK_REALTIME", wait, self.cycles),
-            (relative, Rule::Drift, "relative sleep", wait, self.cycles),
+            (self.drifts(), Rule::Drift, "relative sleep", wait, self.cycles),
             (
                 !self.locks.any && !self.locks.future,
                 Rule::NotLocked,

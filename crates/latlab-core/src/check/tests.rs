@@ -122,6 +122,22 @@ fn system_calls_breach_the_rules_of_their_kind() {
 }
 
 #[test]
+fn write_to_a_file_is_a_breach_and_a_mark_in_the_trace_is_not() {
+    for (name, count) in [("log", 100), ("trace_marker", 0), ("trace_marker_ra", 0)] {
+        let found = breaches(|script, _| {
+            let file = Some(File { kind: FileKind::Regular, name: name.to_owned() });
+            let (arguments, time, locks) = ([5, 0, 0, 0, 0, 0], Nanos(0), Locks::default());
+            let call = "write";
+            script.add(1, EventKind::Enter { call, arguments, time, file, locks, stack: Some(1) });
+            script.add(1, EventKind::Leave(0));
+        });
+        let all: u64 =
+            found.iter().filter(|(rule, _)| *rule == Rule::FileIo).map(|one| one.1).sum();
+        assert_eq!(all, count, "{name}");
+    }
+}
+
+#[test]
 fn sleep_is_judged_by_what_it_waits_for() {
     const MUTEX: [u64; 6] = [0x1000, 128, 2, 0, 0, 0];
     const PI_MUTEX: [u64; 6] = [0x1000, 128 | 6, 0, 0, 0, 0];
@@ -291,6 +307,18 @@ fn relative_and_wall_clock_waits_are_breaches() {
         let found: Vec<Rule> = report.threads[0].breaches.iter().map(|one| one.rule).collect();
         assert_eq!(found, [rule], "{call}");
     }
+}
+
+#[test]
+fn thread_that_sleeps_for_what_is_left_of_its_period_does_not_drift() {
+    let mut script = Script::new(None);
+    for cycle in 1..=11 {
+        script.call("nanosleep", [0; 6], Nanos((900 + cycle) * US));
+        script.sleep(cycle * PERIOD, (120, WakeContext::Interrupt));
+        script.add(1, EventKind::Leave(0));
+    }
+    let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+    assert!(report.threads[0].breaches.is_empty(), "{report:?}");
 }
 
 #[test]

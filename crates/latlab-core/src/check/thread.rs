@@ -33,6 +33,9 @@ pub(super) struct Cyclic {
     pub(super) locks: Locks,
     /// Stack of the wait.
     pub(super) wait_stack: Option<StackId>,
+    /// The relative time that was last waited for, and how often it was that of the wait before.
+    asked: Nanos,
+    repeated: u64,
     cycle: Option<Cycle>,
     call: Option<Call>,
     fault: Option<Fault>,
@@ -97,6 +100,8 @@ impl Cyclic {
             in_time: Histogram::new(),
             locks: Locks::default(),
             wait_stack: None,
+            asked: Nanos(0),
+            repeated: 0,
             cycle: None,
             call: None,
             fault: None,
@@ -129,6 +134,12 @@ impl Cyclic {
             }
             EventKind::Fork | EventKind::Exec | EventKind::Exit => {}
         }
+    }
+
+    /// Whether the thread sleeps for the same time in most cycles. One that computes what is left of
+    /// its period sleeps for another time in each, and does not drift.
+    pub(super) fn drifts(&self) -> bool {
+        matches!(self.wait, Wait::Time { absolute: false, .. }) && 2 * self.repeated >= self.cycles
     }
 
     fn moment(&self, at: Nanos) -> Option<Moment> {
@@ -199,10 +210,11 @@ impl Cyclic {
     }
 
     fn end_cycle(&mut self, at: Nanos, kind: &EventKind) {
-        if let EventKind::Enter { locks, stack, .. } = kind {
-            (self.locks, self.wait_stack) = (*locks, *stack);
-        }
         let Some(cycle) = self.cycle.take() else { return };
+        if let EventKind::Enter { locks, stack, time, .. } = kind {
+            (self.locks, self.wait_stack) = (*locks, *stack);
+            self.repeated += u64::from(std::mem::replace(&mut self.asked, *time) == *time);
+        }
         let (due, start) = (cycle.due, cycle.start);
         let number = self.cycles;
         let finished = Finished { number, cycle, end: at, wake_ups: Vec::new() };

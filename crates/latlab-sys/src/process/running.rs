@@ -30,12 +30,17 @@ impl Running {
         self.wait_for(PATIENCE)
     }
 
-    /// Asks the program and its process group to end (SIGTERM), waits for the program for at most
-    /// `patience`, and kills it after that.
-    pub fn end(&mut self, patience: Nanos) -> io::Result<ExitStatus> {
+    /// Asks the program and its process group to end (SIGTERM).
+    pub fn ask_to_end(&mut self) {
         if !matches!(self.0.try_wait(), Ok(Some(_))) {
             self.signal(Signal::TERM);
         }
+    }
+
+    /// [Asks](Running::ask_to_end) the program to end, waits for it for at most `patience`, and kills
+    /// it after that.
+    pub fn end(&mut self, patience: Nanos) -> io::Result<ExitStatus> {
+        self.ask_to_end();
         self.wait_for(patience).or_else(|_| self.kill())
     }
 

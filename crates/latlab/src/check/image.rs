@@ -6,6 +6,8 @@ use framehop::{CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, 
 use framehop::{UnwindRegsNative, Unwinder as _, UnwinderNative};
 use latlab_bpf::UserStack;
 use latlab_core::check::Frame;
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
 use latlab_sys::root::Root;
 use object::read::{Object as _, ObjectSection as _, ReadCache};
 use object::{ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _};
@@ -18,6 +20,8 @@ type Bytes = Vec<u8>;
 /// The executable files of a process, kept open, so that they can be read after it has ended.
 pub(super) struct Image {
     pub(super) pid: u32,
+    /// When it was first read.
+    pub(super) at: Nanos,
     parts: Vec<Mapped>,
     unwinder: UnwinderNative<Bytes, MayAllocateDuringUnwind>,
     cache: CacheNative<MayAllocateDuringUnwind>,
@@ -50,7 +54,8 @@ impl Image {
     /// Reads the image of a process. None if it has ended.
     pub(super) fn read(pid: u32) -> Option<Image> {
         let (unwinder, cache) = (UnwinderNative::new(), CacheNative::new());
-        let mut image = Image { pid, parts: Vec::new(), unwinder, cache, lazy: false };
+        let at = clock::now();
+        let mut image = Image { pid, at, parts: Vec::new(), unwinder, cache, lazy: false };
         image.update();
         let file = File::open(format!("/proc/{pid}/exe")).ok()?;
         let now = Root::default().bytes(format!("proc/{pid}/environ")).unwrap_or_default();

@@ -4,6 +4,7 @@ use super::image::Image;
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::UserStack;
 use latlab_core::check::{Frame, StackId, Thread};
+use latlab_core::time::Nanos;
 use std::collections::{BTreeSet, HashMap};
 
 /// Stacks so far, each once.
@@ -68,9 +69,13 @@ impl Stacks {
         self.current.get(&pid).copied()
     }
 
-    /// The process executes another program.
-    pub(super) fn forget(&mut self, pid: u32) {
-        self.current.remove(&pid);
+    /// The process executed another program at that time. Its image may have been read since, and it
+    /// may have ended.
+    pub(super) fn forget(&mut self, pid: u32, at: Nanos) {
+        let image = self.current.get(&pid).map(|index| &self.images[*index]);
+        if image.is_some_and(|image| image.at < at) {
+            self.current.remove(&pid);
+        }
     }
 
     /// A batch of events has been read.

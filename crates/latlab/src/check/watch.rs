@@ -255,7 +255,7 @@ fn add(judge: &mut Judge, stacks: &mut Stacks, observed: Observed) {
         _ => {}
     }
     if event.kind == EventKind::Exec {
-        stacks.forget(thread.pid);
+        stacks.forget(thread.pid, event.at);
     }
     judge.add(event);
 }
@@ -265,7 +265,7 @@ fn limits(checker: &Checker) -> Vec<String> {
     let missing = checker.missing();
     let lacks = |name: &str| missing.iter().any(|one| one == name);
     let mut limits = Vec::new();
-    if lacks("page_fault_user") {
+    if lacks("page_fault_user") && lacks("page_fault_event") {
         limits.push("not checked: page faults, which this kernel does not report".to_owned());
     } else if lacks("handle_mm_fault") {
         limits.push("unknown on this kernel: the duration of page faults".to_owned());

@@ -1,20 +1,20 @@
-//! `latlab agent`: carries out a plan on an ssh: target, where latlab starts it.
+//! `latlab agent`: carries out a plan or a command on an ssh: target, where latlab starts it.
 
 use super::rights;
 use crate::engine::{self, Outcome, Prepared};
 use crate::failure::{Result, failed};
-use crate::message::{END, KEPT, Message, Messenger, RECEIVED};
+use crate::message::{END, KEPT, Message, Messenger, RECEIVED, Task, program};
 use latlab_core::machine::TimeDomain;
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
-use latlab_sys::file;
-use latlab_sys::signal::{self, Signals};
+use latlab_sys::signal::{self, Event, Signals};
+use latlab_sys::{file, process};
 use std::io::{self, BufRead as _, Read as _};
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-/// Carry out the plan on stdin and answer in messages; started by latlab itself
+/// Carry out the task on stdin and answer in messages; started by latlab itself
 #[derive(Debug, clap::Args)]
 pub(super) struct Agent {
     /// Folder of the record until it has been received
@@ -29,26 +29,29 @@ const ACK_TIMEOUT: Duration = Duration::from_mins(1);
 impl Agent {
     pub(super) fn run(&self) -> Result<()> {
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let (acknowledged, acknowledgements) = mpsc::channel();
-        let outcome = read_plan().and_then(|plan| {
-            rights::keep_for(&[&plan], true)?;
-            listen(acknowledged)?;
-            let mut watch = Messenger::new(io::stdout(), INTERVAL).and_records();
-            let plan = Prepared::of(&plan)?;
-            engine::run(&plan, TimeDomain::Silicon, &signals, &mut watch)
-        });
-        let result = match outcome {
-            Ok(outcome) => self.deliver(outcome, &acknowledgements),
-            Err(failure) => {
-                // The client may have disconnected.
-                let _ = Message::Failed(failure).send(&mut io::stdout());
-                Ok(())
-            }
+        let result = match read_task() {
+            Ok(Task::Plan(plan)) => self.measure(&plan, &signals),
+            Ok(Task::Command(words)) => say(execute(&words, &signals)),
+            Err(failure) => say(Err(failure)),
         };
         // The client disconnects, which is a request to end: signals stay blocked, so that it does
         // not replace the exit code.
         std::mem::forget(signals);
         result
+    }
+
+    fn measure(&self, plan: &Plan, signals: &Signals) -> Result<()> {
+        let (acknowledged, acknowledgements) = mpsc::channel();
+        let outcome = rights::keep_for(&[plan], true).and_then(|()| {
+            listen(acknowledged)?;
+            let mut watch = Messenger::new(io::stdout(), INTERVAL).and_records();
+            let plan = Prepared::of(plan)?;
+            engine::run(&plan, TimeDomain::Silicon, signals, &mut watch)
+        });
+        match outcome {
+            Ok(outcome) => self.deliver(outcome, &acknowledgements),
+            Err(failure) => say(Err(failure)),
+        }
     }
 
     /// Sends the record. A file keeps it until the client acknowledges it: what was written to a
@@ -67,13 +70,28 @@ impl Agent {
     }
 }
 
-fn read_plan() -> Result<Plan> {
-    /// Bytes, far more than any plan has.
+fn read_task() -> Result<Task> {
+    /// Bytes, far more than any task has.
     const LONGEST: u64 = 16 << 20;
     let mut line = String::new();
     let read = io::stdin().lock().take(LONGEST).read_line(&mut line);
-    read.map_err(|e| failed("no plan on stdin", e))?;
-    serde_json::from_str(&line).map_err(|e| failed("stdin is not a plan", e))
+    read.map_err(|e| failed("no task on stdin", e))?;
+    serde_json::from_str(&line).map_err(|e| failed("stdin is not a task", e))
+}
+
+/// Runs latlab with these words until it has ended; a client that disconnects asks it to end.
+fn execute(words: &[String], signals: &Signals) -> Result<Message> {
+    let (acknowledged, _acknowledgements) = mpsc::channel();
+    listen(acknowledged)?;
+    let mut command = process::command("/proc/self/exe");
+    let mut is_ended = || signals.wait(Nanos(0)) == Event::End;
+    program::run(command.args(words), &mut io::stdout(), &mut is_ended).map(Message::Exited)
+}
+
+/// Sends the last message. The client may have disconnected.
+fn say(last: Result<Message>) -> Result<()> {
+    let _ = last.unwrap_or_else(Message::Failed).send(&mut io::stdout());
+    Ok(())
 }
 
 /// Starts a thread that reads the client's messages. When the client disconnects, the run ends.

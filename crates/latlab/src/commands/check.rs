@@ -20,6 +20,7 @@ Examples:
   latlab check --pid 4711 --for 30s            check a running program
   latlab check --deadline 800us -- ./control   each cycle has to end within 800 us
   latlab check --on lab:rt -- ./control        the same in the laboratory, with repeatable times
+  latlab check --on ssh:root@board --pid 4711  check a process of another machine
   latlab check --fail-on fault,allocation --junit check.xml -- ./control";
 
 /// Check whether a program is real-time: breaches of the rules in its cycles
@@ -75,20 +76,21 @@ pub(super) struct Check {
 const LENGTH: Nanos = Nanos::from_secs(10);
 
 impl Check {
-    /// Returns the exit code: 0, or 1 for a program that is not real-time. From a guest, it may also
-    /// be that of a failure there.
+    /// Returns the exit code: 0, or 1 for a program that is not real-time. From a guest or a host, it
+    /// may also be that of a failure there.
     pub(super) fn run(&self) -> Result<u8> {
         if self.guest.on.is_some() {
-            return self.run_in_guest();
+            return self.run_elsewhere();
         }
         self.options.refuse_any()?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         self.show(&watch(&self.order(), &signals)?)
     }
 
-    fn run_in_guest(&self) -> Result<u8> {
-        if self.pid.is_some() {
-            let why = "--pid names a process of this machine: with --on, give a program";
+    fn run_elsewhere(&self) -> Result<u8> {
+        let on_host = self.guest.is_on_host();
+        if self.pid.is_some() && !on_host {
+            let why = "--pid names a process: with --on lab:PROFILE or vm:PROFILE, give a program";
             return Err(Failure::Failed(why.to_owned()));
         }
         let flags = [("for", self.length), ("deadline", self.deadline)];
@@ -96,7 +98,8 @@ impl Check {
         let flags = flags.map(|(name, time)| format!("--{name}={}ns", time.0));
         let exact = self.guest.is_in_laboratory().then(|| "--instruction-time".to_owned());
         let words = ["check", "--json"].map(str::to_owned).into_iter();
-        let words = words.chain(exact).chain(flags).collect();
+        let process = self.pid.map(|pid| format!("--pid={pid}"));
+        let words = words.chain(exact).chain(process).chain(flags).collect();
         let mut json = Vec::new();
         let mut output = |stream: Stream, bytes: &[u8]| match stream {
             Stream::Stdout => {
@@ -105,12 +108,17 @@ impl Check {
             }
             Stream::Stderr => format::pass(stream, bytes),
         };
-        let code = self.guest.run(words, &self.command, &self.options, &mut output)?;
+        let (guest, command, options) = (&self.guest, &self.command, &self.options);
+        let code = if on_host {
+            guest.run_on_host(words, command, options, &mut output)?
+        } else {
+            guest.run(words, command, options, &mut output)?
+        };
         if code > 1 {
             return Ok(code);
         }
-        let report: Report = serde_json::from_slice(&json)
-            .map_err(|e| failed("the guest's report can't be read", e))?;
+        let report: Report =
+            serde_json::from_slice(&json).map_err(|e| failed("the report can't be read", e))?;
         self.show(&report)
     }
 

@@ -1,4 +1,4 @@
-//! Options of the commands that start a program in a guest.
+//! Options of the commands that start a program elsewhere.
 
 use super::target_options::TargetOptions;
 use super::{complete, rights};
@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::format::live;
 use crate::format::progress::Bar;
 use crate::lab::{Program, Variables};
-use crate::session::Output;
+use crate::session::{Output, Session};
 use crate::target;
 use latlab_sys::process;
 use latlab_sys::signal::Signals;
@@ -16,7 +16,8 @@ use std::path::PathBuf;
 /// The options.
 #[derive(Debug, clap::Args)]
 pub(super) struct GuestProgram {
-    /// Run the program in a guest: lab:PROFILE or vm:PROFILE (see: latlab list profiles)
+    /// Run the program in a guest: lab:PROFILE or vm:PROFILE (see: latlab list profiles); latlab
+    /// check also on another machine: ssh:HOST
     #[arg(long, value_name = "TARGET", add = complete::targets())]
     pub(super) on: Option<String>,
     /// Copy this file or folder into the guest; the program's libraries are copied automatically
@@ -47,11 +48,37 @@ impl GuestProgram {
         let words = with_command(words, path.as_os_str(), &command[1..])?;
         let (folder, variables) = (self.folder()?, self.variables()?);
         let program = Program { words, path, with: self.with.clone(), folder, variables };
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let mut watch = live::view(None);
-        let mut bar = Bar::new(&signals);
-        let mut session = options.session(&signals, watch.as_mut(), &mut bar);
-        target.exec(name, &program, &mut session, output)
+        in_session(options, |session| target.exec(name, &program, session, output))
+    }
+
+    /// Runs latlab with these words on another machine, followed by a program of that machine and its
+    /// arguments, if there is one. Otherwise as [`run`](GuestProgram::run).
+    pub(super) fn run_on_host(
+        &self,
+        words: Vec<String>,
+        command: &[OsString],
+        options: &TargetOptions,
+        output: &mut Output<'_>,
+    ) -> Result<u8> {
+        rights::keep(rights::ELSEWHERE)?;
+        let name = self.on.as_deref().unwrap_or("native");
+        let target = target::find(name)?;
+        if !self.with.is_empty() || self.chdir.is_some() || !self.env.is_empty() {
+            return Err(Failure::Failed(format!(
+                "--with, --chdir and --env are for guests: a program on {name} has the files and \
+                 the login folder there"
+            )));
+        }
+        let words = match command.split_first() {
+            Some((program, arguments)) => with_command(words, program, arguments)?,
+            None => words,
+        };
+        in_session(options, |session| target.command(name, words, session, output))
+    }
+
+    /// Whether the program is one of another machine.
+    pub(super) fn is_on_host(&self) -> bool {
+        self.on.as_ref().is_some_and(|name| name.starts_with("ssh:"))
     }
 
     /// Whether time in the guest is an instruction count.
@@ -78,6 +105,16 @@ impl GuestProgram {
     }
 }
 
+fn in_session(
+    options: &TargetOptions,
+    work: impl FnOnce(&mut Session<'_>) -> Result<u8>,
+) -> Result<u8> {
+    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+    let mut watch = live::view(None);
+    let mut bar = Bar::new(&signals);
+    work(&mut options.session(&signals, watch.as_mut(), &mut bar))
+}
+
 /// Appends the program and its arguments.
 fn with_command(
     mut words: Vec<String>,
@@ -88,7 +125,7 @@ fn with_command(
     for word in std::iter::once(path).chain(arguments.iter().map(OsString::as_os_str)) {
         let text = word.to_str().ok_or_else(|| {
             Failure::Failed(format!(
-                "{} is not UTF-8: it can't be passed to a guest",
+                "{} is not UTF-8: it can't be passed to another machine",
                 word.display()
             ))
         })?;

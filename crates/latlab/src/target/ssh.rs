@@ -1,8 +1,8 @@
 //! `ssh:[USER@]HOST[:PORT]`: another machine, reached with the user's OpenSSH client.
 //!
 //! Everything goes over one connection, so that the client asks for a password at most once. This
-//! program is copied to a new folder on the host, carries out the plan there as `latlab agent`, and
-//! is removed. While the connection's stdin is open, latlab waits here; the agent ends by itself
+//! program is copied to a new folder on the host, carries out the plan or the command there as
+//! `latlab agent`, and is removed. While the connection's stdin is open, latlab waits here; the agent ends by itself
 //! when it is closed, for whatever reason.
 
 pub(crate) mod connection;
@@ -11,9 +11,9 @@ pub(crate) mod host;
 use super::Target;
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
-use crate::message::{END, KEPT, Message, RECEIVED};
+use crate::message::{END, KEPT, Message, RECEIVED, Task, output_bytes};
 use crate::part::{About, Describe};
-use crate::session::Session;
+use crate::session::{Output, Session};
 use connection::{Connection, Event};
 use host::Host;
 use latlab_core::plan::Plan;
@@ -37,6 +37,16 @@ impl Target for Ssh {
             outcome
         };
         plans.iter().enumerate().map(carry_out).collect()
+    }
+
+    fn command(
+        &self,
+        name: &str,
+        words: Vec<String>,
+        session: &mut Session<'_>,
+        output: &mut Output<'_>,
+    ) -> Result<u8> {
+        with_agent(name, session, |agent| agent.execute(words, output))
     }
 }
 
@@ -73,14 +83,23 @@ const COPIED: &str = "latlab: copied";
 const OVER: &str = "latlab: over";
 
 fn carry_out(plan: &Plan, session: &mut Session<'_>) -> Result<Outcome> {
-    let host = Host::of(&plan.target)?;
+    with_agent(&plan.target, session, |agent| agent.carry_out(plan))
+}
+
+/// Does `work` with an agent on the host, and removes the agent.
+fn with_agent<T>(
+    target: &str,
+    session: &mut Session<'_>,
+    work: impl FnOnce(&mut Agent<'_, '_>) -> Result<T>,
+) -> Result<T> {
+    let host = Host::of(target)?;
     let program = std::fs::read("/proc/self/exe").map_err(|e| failed("latlab's own program", e))?;
     let script = SCRIPT.replace("SIZE", &program.len().to_string()).replace("KEPT", KEPT);
     let connection = Connection::open(&host, &script, session.limit)?;
-    let mut agent = Agent { host, connection, session };
-    let outcome = agent.carry_out(plan, program);
+    let mut agent = Agent { host, connection, session, folder: String::new() };
+    let result = agent.copy(program).and_then(|()| work(&mut agent));
     agent.close();
-    outcome
+    result
 }
 
 /// The agent on one host.
@@ -88,16 +107,14 @@ struct Agent<'a, 's> {
     host: Host,
     connection: Connection,
     session: &'a mut Session<'s>,
+    /// Its folder on the host.
+    folder: String,
 }
 
 impl Agent<'_, '_> {
-    fn carry_out(&mut self, plan: &Plan, program: Vec<u8>) -> Result<Outcome> {
-        let folder = self.find_folder()?;
-        self.copy(program)?;
-        let mut plan = serde_json::to_string(plan).expect("a plan is plain data");
-        plan.push('\n');
-        self.connection.send(plan.into_bytes());
-        match self.answer(&folder)? {
+    fn carry_out(&mut self, plan: &Plan) -> Result<Outcome> {
+        self.send(&Task::Plan(Box::new(plan.clone())));
+        match self.answer(Agent::lost_run)? {
             Message::Record { record, verdict } => {
                 self.connection.send_word(RECEIVED);
                 let mut record = *record;
@@ -109,14 +126,37 @@ impl Agent<'_, '_> {
                 );
                 Ok(Outcome { record, verdict })
             }
-            Message::Failed(failure) => Err(failure),
-            _ => Err(failed(&self.host.to_string(), "it sent an unexpected answer")),
+            other => Err(self.refusal(other)),
         }
     }
 
-    /// Waits for the connection and checks that this program can run on the host. Returns the
-    /// folder.
-    fn find_folder(&mut self) -> Result<String> {
+    /// Runs latlab there with these words. Returns its exit code.
+    fn execute(&mut self, words: Vec<String>, output: &mut Output<'_>) -> Result<u8> {
+        self.send(&Task::Command(words));
+        loop {
+            match self.answer(Agent::lost_command)? {
+                Message::Output { stream, base64 } => output(stream, &output_bytes(&base64)?)?,
+                Message::Exited(code) => return Ok(code),
+                other => return Err(self.refusal(other)),
+            }
+        }
+    }
+
+    fn send(&mut self, task: &Task) {
+        let task = serde_json::to_string(task).expect("a task is plain data");
+        self.connection.send_word(&task);
+    }
+
+    /// What a message means that is no answer.
+    fn refusal(&self, message: Message) -> Failure {
+        match message {
+            Message::Failed(failure) => failure,
+            _ => failed(&self.host.to_string(), "it sent an unexpected answer"),
+        }
+    }
+
+    /// Waits for the connection and checks that this program can run on the host.
+    fn find_folder(&mut self) -> Result<()> {
         let host = self.host.clone();
         loop {
             let line = self.next_line(|why| {
@@ -137,11 +177,13 @@ impl Agent<'_, '_> {
             let mut word = || words.next().unwrap_or_default();
             let (system, machine, folder) = (word(), word(), word());
             check_machine(&host, &system, &machine)?;
-            return check_folder(&host, folder);
+            self.folder = check_folder(&host, folder)?;
+            return Ok(());
         }
     }
 
     fn copy(&mut self, program: Vec<u8>) -> Result<()> {
+        self.find_folder()?;
         let host = self.host.clone();
         self.session.watch.note(&format!("copying latlab to {host}"));
         self.connection.send(program);
@@ -165,8 +207,9 @@ impl Agent<'_, '_> {
         }
     }
 
-    /// Shows progress while the host measures. Returns its answer.
-    fn answer(&mut self, folder: &str) -> Result<Message> {
+    /// Shows progress while the host works. Returns its next other message. `lost` explains what is
+    /// left of the work if the connection is lost, for this reason.
+    fn answer(&mut self, lost: fn(&Self, &str) -> String) -> Result<Message> {
         let mut over = false;
         loop {
             match self.connection.next(self.session) {
@@ -175,7 +218,7 @@ impl Agent<'_, '_> {
                     let what = format!("latlab ended without an answer on {}", self.host);
                     return Err(failed(&what, why));
                 }
-                Event::Closed(why) => return Err(self.lost(folder, &why)),
+                Event::Closed(why) => return Err(Failure::Failed(lost(self, &why))),
                 Event::Line(line) if line == OVER => over = true,
                 Event::Line(line) => {
                     if let Some(answer) = Message::read(&line)?.relay(self.session.watch) {
@@ -186,13 +229,21 @@ impl Agent<'_, '_> {
         }
     }
 
-    fn lost(&self, folder: &str, why: &str) -> Failure {
-        let (host, ssh) = (&self.host, self.host.command());
-        Failure::Failed(format!(
+    fn lost_run(&self, why: &str) -> String {
+        let (host, ssh, folder) = (&self.host, self.host.command(), &self.folder);
+        format!(
             "the connection to {host} was lost ({why}): the host ends the run when it notices, and \
              keeps what was measured; fetch that and clean up there with: \
              {ssh} 'cat {folder}/{KEPT} && rm -r {folder}' >{KEPT}"
-        ))
+        )
+    }
+
+    fn lost_command(&self, why: &str) -> String {
+        let host = &self.host;
+        format!(
+            "the connection to {host} was lost ({why}): the host ends the program when it notices; \
+             start it again"
+        )
     }
 
     /// Waits until the host has cleaned up, if it can be reached.

@@ -3,6 +3,7 @@
 
 use super::laboratory::Busy;
 use super::program::{LATLAB, Missing, Output, command, folder, latlab, not_run, run};
+use latlab_core::check::{Level, Report, Rule};
 use latlab_core::record::explained::Share;
 use std::fs;
 use std::path::Path;
@@ -114,4 +115,33 @@ fn late_wakeups_on_arm64_are_explained() {
     assert!(explained.unexplained.0 * 20 <= explained.total.0, "{explained:?}");
     let is_timer = |share: &Share| share.cause == "interrupt" && share.culprit.contains("timer");
     assert!(explained.causes.iter().any(is_timer), "{:?}", explained.causes);
+}
+
+#[test]
+fn checks_on_arm64_find_page_faults_and_wakers() {
+    let Some(both) = Both::new() else { return };
+    let folder = folder();
+    let program = folder.path().join("faults");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/check/faults.c");
+    let mut compiler = Command::new("aarch64-linux-gnu-gcc");
+    compiler.args(["-static", "-O1", "-g", "-pthread", "-o"]).arg(&program).arg(source);
+    assert!(compiler.status().expect("the compiler starts").success());
+    let check = |fault: &str| {
+        let words = format!("check --json --on lab:rt@arm64 -- {} {fault}", program.display());
+        let output = both.run(&words);
+        serde_json::from_str(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+    };
+    let breaches = |report: &Report| {
+        let all = report.threads.iter().flat_map(|thread| &thread.breaches);
+        let errors = all.filter(|breach| breach.level == Level::Error);
+        let place = |place: &Option<String>| place.clone().unwrap_or_default();
+        errors.map(|one| (one.rule, one.count, place(&one.place))).collect::<Vec<_>>()
+    };
+    let report = check("fault");
+    let found = breaches(&report);
+    assert!(matches!(&found[..], [(Rule::Fault, 199, place)] if place.starts_with("touch_page ")));
+    assert!(!report.notes.iter().any(|note| note.starts_with("not checked")), "{report:?}");
+    let found = breaches(&check("waker"));
+    assert!(matches!(&found[..], [(Rule::Waker, _, at)] if at.starts_with("wait_for_time ")));
+    assert_eq!(breaches(&check("busy")), []);
 }

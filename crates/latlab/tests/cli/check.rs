@@ -1,7 +1,10 @@
 //! `latlab check`: faults of real-time programs are found with function and line, correct programs
 //! are not accused, and what can't be checked is refused.
 
-use crate::program::{LATLAB, Missing, Output, Running, latlab, lock_machine, not_run, run};
+use crate::program::{
+    LATLAB, Missing, Output, Running, field, in_mount_namespace, latlab, lock_machine, not_run,
+    run, wait_until,
+};
 use latlab_core::check::{BreachReport, Level, Report, Rule};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -48,7 +51,7 @@ const DRIVER: &str = "summary = 'with the test driver'\nmodules = ['latlab']\n\
                       kernel = { package = 'linux-image-6.12-rt-amd64' }\n";
 
 /// Compiles `faults.c` into the folder.
-fn compiled(folder: &Path, options: &[&str]) -> PathBuf {
+pub(crate) fn compiled(folder: &Path, options: &[&str]) -> PathBuf {
     let source = folder.join("faults.c");
     std::fs::write(&source, SOURCE).expect("the folder can be written");
     compile(&source, folder, options)
@@ -135,6 +138,8 @@ fn overruns_are_explained_by_their_planted_cause() {
         let cycle = &thread.expect("the loop is real-time").cycle;
         assert!(cycle.overruns > 0, "{planted}: {cycle:?}");
         assert_eq!(cycle.reasons[0].cause, *cause, "{planted}: {:?}", cycle.reasons);
+        let faults = breaches(&report).iter().filter(|breach| breach.rule == Rule::Fault).count();
+        assert_eq!(faults, usize::from(*planted == "fault"), "{planted}: {:?}", breaches(&report));
         let json = folder.path().join("check.json");
         std::fs::write(&json, &output.stdout).expect("the folder can be written");
         let page = folder.path().join("check.html");
@@ -143,6 +148,22 @@ fn overruns_are_explained_by_their_planted_cause() {
         let page = std::fs::read_to_string(page).expect("the page was written");
         assert!(page.contains(words), "{planted}: the page does not say {words}");
     }
+}
+
+/// A kernel whose preemption count and CPU times have another layout than those before.
+#[test]
+fn verdicts_hold_on_linux_7_3() {
+    let folder = folder();
+    let program = compiled(folder.path(), &["-g", "-Wl,-z,now"]);
+    let check = |fault| check(&["--on=lab:v7.3-rt", "--json"], &program, fault);
+    let correct = check("busy");
+    assert_eq!(correct.code(), Some(0), "{correct:?}");
+    let correct = report(&correct);
+    assert!(breaches(&correct).is_empty() && correct.notes.is_empty(), "{correct:?}");
+    let woken = report(&check("waker"));
+    let waker = breaches(&woken).into_iter().find(|breach| breach.rule == Rule::Waker);
+    let place = waker.and_then(|waker| waker.place.as_deref());
+    assert!(place.is_some_and(|place| place.starts_with("wait_for_time ")), "{woken:?}");
 }
 
 #[test]
@@ -164,7 +185,7 @@ fn correct_program_is_not_accused() {
     let _lock = lock_machine();
     let folder = folder();
     let program = compiled(folder.path(), &["-g", "-Wl,-z,now"]);
-    for kind in ["none", "timer"] {
+    for kind in ["none", "timer", "busy"] {
         let output = check(&["--json"], &program, kind);
         assert_eq!(output.code(), Some(0), "{output:?}");
         // The machine may be too slow for a cycle, and may run other real-time programs.
@@ -214,6 +235,79 @@ fn stripped_program_is_checked_and_its_lack_stated() {
     assert_eq!(output.code(), Some(1), "{output:?}");
     assert!(output.stdout.contains("page faults in faults+0x"), "{output:?}");
     assert!(output.stdout.contains("faults is stripped"), "{output:?}");
+}
+
+#[test]
+fn unusual_programs_are_checked() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    for (options, argument) in [("-g", "forks"), ("-g", "executes"), ("-static", "fault")] {
+        let program = compiled(folder.path(), &["-g", options]);
+        let output = check(&["--json"], &program, argument);
+        assert_eq!(output.code(), Some(1), "{argument}: {output:?}");
+        let report = report(&output);
+        let fault = breaches(&report).into_iter().find(|breach| breach.rule == Rule::Fault);
+        let place = fault.and_then(|fault| fault.place.clone()).unwrap_or_default();
+        assert!(place.starts_with("touch_page (faults.c:"), "{options} {argument}: {output:?}");
+    }
+    let program = compiled(folder.path(), &["-g"]);
+    let died = check(&[], &program, "dies");
+    assert_eq!(died.code(), Some(1), "{died:?}");
+    assert!(died.stdout.contains("log_state (faults.c:"), "{died:?}");
+    assert!(died.stdout.contains("the program ended after") && died.stdout.contains("by signal 6"));
+}
+
+#[test]
+fn process_in_a_container_is_checked_from_outside() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    compiled(folder.path(), &["-g"]);
+    // In its file system, the path of the program is another.
+    let script = "mkdir $1/inside && mount --bind $1 $1/inside && exec $1/inside/faults endless";
+    let mut command = Command::new("unshare");
+    command.args([
+        "--mount",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child",
+        "sh",
+        "-c",
+        script,
+    ]);
+    let container = Running::start(command.arg("sh").arg(folder.path()));
+    let children = format!("/proc/{0}/task/{0}/children", container.pid());
+    let child = || std::fs::read_to_string(&children).unwrap_or_default().trim().parse().ok();
+    let is_faults = |pid: u32| field(pid, "Name").as_deref() == Some("faults");
+    wait_until("the program runs", || child().is_some_and(is_faults));
+    let pid: u32 = child().expect("it runs");
+    let output = latlab(&format!("check --pid {pid} --for 500ms"));
+    assert_eq!(output.code(), Some(1), "{output:?}");
+    assert!(output.stdout.contains("log_state (faults.c:"), "{output:?}");
+}
+
+#[test]
+fn machine_that_cannot_check_is_named() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let folder = folder();
+    let without_btf = "mount -t tmpfs none /sys/kernel/btf";
+    let output = run(&mut in_mount_namespace(without_btf, folder.path(), "check -- true"));
+    output.assert_refused(3, &["no /sys/kernel/btf/vmlinux"]);
+    let start = |program: &str, words: &[&str]| {
+        run(Command::new(program).args(words).arg(LATLAB).args(["check", "--", "true"]))
+    };
+    let container = ["--mount", "--pid", "--fork", "--mount-proc"];
+    start("unshare", &container).assert_refused(3, &["in a container", "--pid=host"]);
+    let capabilities = ["--bounding-set=-all", "--inh-caps=-all"];
+    start("setpriv", &capabilities).assert_refused(3, &["CAP_BPF", "run as root"]);
 }
 
 #[test]

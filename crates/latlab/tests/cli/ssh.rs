@@ -1,11 +1,13 @@
 //! Runs on another machine over ssh, against an sshd of the test to which the ssh configuration
 //! points.
 
+use crate::check;
 use crate::knob;
 use crate::program::{
     self, LATLAB, Output, Running, entries, folder, lock_machine, pause, root, run, running, send,
     wait_until,
 };
+use latlab_core::check::{Report, Rule};
 use latlab_core::machine::TimeDomain;
 use latlab_core::record::Record;
 use std::ffi::OsStr;
@@ -409,4 +411,74 @@ fn host_without_usable_folder_is_refused_with_the_reasons() {
         let output = run(&mut host.latlab("run --on ssh:board"));
         output.assert_refused(2, &["board has no folder", "/tmp ", "/var/tmp ", why, "TMPDIR"]);
     }
+}
+
+#[test]
+fn program_of_the_host_is_checked_there() {
+    let Some(host) = Host::plain() else { return };
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let program = check::compiled(&host.path("there"), &["-g"]);
+    let words = |rest: &str| format!("check --on ssh:board --json {rest}");
+    let started = format!("-- {} fault", program.display());
+    let output = run(&mut host.latlab(&words(&started)));
+    assert_eq!(output.code(), Some(1), "{output:?}");
+    assert!(places(&output, Rule::Fault).iter().any(|place| place.starts_with("touch_page ")));
+    assert!(host.left().is_empty(), "{:?}", host.left());
+    let checked = Running::start(Command::new(&program).arg("endless"));
+    let attached = format!("--pid {} --for 500ms", checked.pid());
+    let output = run(&mut host.latlab(&words(&attached)));
+    assert_eq!(output.code(), Some(1), "{output:?}");
+    assert!(places(&output, Rule::FileIo).iter().any(|place| place.starts_with("log_state ")));
+    assert_eq!(running(&program), [checked.pid()], "the check has ended the process");
+}
+
+/// Where the breaches of a rule are in the report.
+fn places(output: &Output, rule: Rule) -> Vec<String> {
+    let report: Report = serde_json::from_str(&output.stdout).expect("it is a report");
+    let breaches = report.threads.into_iter().flat_map(|thread| thread.breaches);
+    breaches.filter(|one| one.rule == rule).filter_map(|breach| breach.place).collect()
+}
+
+#[test]
+fn check_that_the_host_refuses_is_one_sentence() {
+    let Some(host) = Host::plain() else { return };
+    let refused = |words: &str, code, said: &[&str]| {
+        let output = run(&mut host.latlab(&format!("check --on ssh:{words}")));
+        output.assert_refused(code, said);
+    };
+    refused("board -- /nonexistent/loop", 2, &["/nonexistent/loop: program not found"]);
+    refused("board --pid 4194304", 2, &["--pid 4194304", "no such task"]);
+    refused("board --with /etc -- true", 2, &["--with, --chdir and --env", "ssh:board"]);
+    refused("-oX=y -- true", 2, &["begins with '-'"]);
+    refused("nowhere.invalid -- true", 2, &["no connection to nowhere.invalid"]);
+    assert!(host.left().is_empty(), "{:?}", host.left());
+}
+
+#[test]
+fn checked_program_ends_with_the_connection() {
+    let Some(host) = Host::plain() else { return };
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let program = check::compiled(&host.path("there"), &["-g"]);
+    let words = format!("check --on ssh:board -- {} endless", program.display());
+    let checking = Running::start(&mut host.latlab(&words));
+    wait_until("the program runs", || !running(&program).is_empty());
+    host.kill_connections();
+    checking.finish().assert_refused(2, &["the connection to board was lost", "start it again"]);
+    wait_until("the program has ended", || running(&program).is_empty());
+    host.wait_until_clean();
+    // A user who interrupts a check gets its report.
+    let checking = Running::start(host.latlab(&words).process_group(0));
+    wait_until("the program runs", || !running(&program).is_empty());
+    pause(Duration::from_millis(500));
+    shell(&format!("kill -s INT -- -{}", checking.pid()));
+    let output = checking.finish();
+    assert_eq!(output.code(), Some(1), "{output:?}");
+    assert!(output.stdout.contains("log_state (faults.c:"), "{output:?}");
+    assert!(running(&program).is_empty());
 }

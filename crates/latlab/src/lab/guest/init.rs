@@ -6,23 +6,19 @@ use super::{archive, calibration, disk, kallsyms};
 use crate::engine::{self, Prepared};
 use crate::failure::{Failure, Result, failed};
 use crate::lab::arch::{Arch, InterruptDevice};
-use crate::message::{Message, Messenger, Stream};
+use crate::message::{Message, Messenger, program};
 use latlab_core::machine::TimeDomain;
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
 use latlab_sys::mailbox::Mailbox;
-use latlab_sys::process::{self, Running};
+use latlab_sys::process;
 use latlab_sys::signal::Signals;
 use latlab_sys::{clock, init, terminal};
 use serde::de::DeserializeOwned;
 use std::fs::File;
-use std::io::{self, Read, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Sender};
-use std::time::Duration;
 
 /// Whether this process is the init process of a guest.
 pub(crate) fn is_init() -> bool {
@@ -165,12 +161,13 @@ fn carry_out(job: &Job, orders: &Orders, port: &mut File) -> Result<Message> {
     match job {
         Job::Run(plan) => run(plan, orders, port),
         Job::Exec { words, folder, variables } => {
+            // Through latlab, so that its options mean the same as on the host.
             let mut command = process::command(PROGRAM);
             command.args(words).current_dir(folder);
             command.envs(variables);
             std::fs::create_dir_all(folder)
                 .map_err(|e| failed(&folder.display().to_string(), e))?;
-            exec(&mut command, port)
+            program::run(&mut command, port, &mut || false).map(Message::Exited)
         }
         Job::Calibrate => calibration::read().map(Message::Calibration),
         Job::Symbols(_) => kallsyms::send(port).map(|()| Message::Exited(0)),
@@ -227,51 +224,4 @@ fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
     outcome.record.warnings.retain(|warning| warning.code != "machine");
     let engine::Outcome { record, verdict } = outcome;
     Ok(Message::Record { record: Box::new(record), verdict })
-}
-
-/// Starts the program through latlab, so that its options mean the same as on the host.
-fn exec(command: &mut Command, port: &mut File) -> Result<Message> {
-    command.stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running::start(command).map_err(|e| failed(PROGRAM, e))?;
-    let child = running.child();
-    let (to, from) = mpsc::channel();
-    let outputs = [
-        (Stream::Stdout, child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
-        (Stream::Stderr, child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
-    ];
-    for (stream, pipe) in outputs {
-        let (pipe, to) = (pipe.expect("it was asked for"), to.clone());
-        std::thread::spawn(move || forward(stream, pipe, &to));
-    }
-    drop(to);
-    // A process that the program left behind may keep the pipes open for ever.
-    let status = loop {
-        while let Ok(message) = from.recv_timeout(Duration::from_millis(5)) {
-            message.send(port).map_err(|e| failed("the port", e))?;
-        }
-        if let Some(status) = running.child().try_wait().map_err(|e| failed("the program", e))? {
-            break status;
-        }
-    };
-    while let Ok(message) = from.recv_timeout(Duration::from_millis(5)) {
-        message.send(port).map_err(|e| failed("the port", e))?;
-    }
-    Ok(Message::Exited(code(status)))
-}
-
-/// Forwards a pipe until all its writers have closed it.
-fn forward(stream: Stream, mut pipe: Box<dyn Read + Send>, to: &Sender<Message>) {
-    let mut bytes = [0; 4096];
-    while let Ok(length @ 1..) = pipe.read(&mut bytes) {
-        if to.send(Message::output(stream, &bytes[..length])).is_err() {
-            return;
-        }
-    }
-}
-
-/// The exit code as a shell reports it: 128 plus the signal's number for a killed program.
-fn code(status: ExitStatus) -> u8 {
-    let code = status.code().or(status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(255)
 }

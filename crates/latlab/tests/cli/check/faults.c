@@ -1,5 +1,6 @@
 /* Real-time programs, each with one fault in its cycle; marks tell the lines. The first argument
- * names the fault; `none` and `timer` are correct. */
+ * names the fault; `none`, `timer` and `busy` are correct, `endless` logs for ever, `dies` until it is
+ * aborted. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -117,6 +119,13 @@ static void *post(void *unused)
 	return unused;
 }
 
+static void *work(void *unused)
+{
+	for (;;)
+		spin(PERIOD);
+	return unused;
+}
+
 static void be_ordinary(pthread_attr_t *attributes)
 {
 	struct sched_param ordinary = { 0 };
@@ -139,6 +148,8 @@ static void advance(struct timespec *time)
 
 static void act(const char *fault, int cycle)
 {
+	if (!strcmp(fault, "dies") && cycle == CYCLES / 2)
+		abort();
 	if (!strcmp(fault, "fault")) {
 		page += 4096;
 		touch_page();
@@ -150,7 +161,7 @@ static void act(const char *fault, int cycle)
 			grow_stack(60);
 	} else if (!strcmp(fault, "allocation")) {
 		allocate();
-	} else if (!strcmp(fault, "file-io")) {
+	} else if (!strcmp(fault, "file-io") || !strcmp(fault, "endless") || !strcmp(fault, "dies")) {
 		log_state();
 	} else if (!strcmp(fault, "sleep")) {
 		rest();
@@ -196,7 +207,7 @@ static void run(const char *fault)
 		return;
 	}
 	clock_gettime(strcmp(fault, "wall-clock") ? CLOCK_MONOTONIC : CLOCK_REALTIME, &time);
-	for (int i = 0; i < CYCLES; i++) {
+	for (int i = 0; i < CYCLES || !strcmp(fault, "endless"); i++) {
 		advance(&time);
 		wait_for_time(fault, &time);
 		act(fault, i);
@@ -236,6 +247,9 @@ static void set_up(const char *fault)
 		pthread_create(&thread, &ordinary, hold, 0);
 	if (!strcmp(fault, "waker"))
 		pthread_create(&thread, &ordinary, post, 0);
+	/* The timer then interrupts a task of lower priority. */
+	if (!strcmp(fault, "busy"))
+		pthread_create(&thread, &ordinary, work, 0);
 }
 
 int main(int argc, char **argv)
@@ -244,6 +258,14 @@ int main(int argc, char **argv)
 	struct sched_param priority = { 60 };
 	pthread_t thread;
 
+	/* The child process is the real-time program. */
+	if (!strcmp(fault, "forks")) {
+		if (fork())
+			return wait(0) < 0;
+		fault = "fault";
+	}
+	if (!strcmp(fault, "executes"))
+		return execl("/proc/self/exe", "faults", "fault", (char *)0);
 	pin();
 	sem_init(&semaphore, 0, 0);
 	set_up(fault);
