@@ -56,6 +56,9 @@ pub struct JudgedFigure {
     pub effect: Effect,
 }
 
+/// The name of the worst sample as a figure.
+const WORST: &str = "worst";
+
 /// A smaller change of the ratio is not worth a setting, even where it is real.
 const NOTICEABLE: f64 = 0.05;
 
@@ -81,8 +84,10 @@ pub fn judge(
 
 /// The judged figures of a latency, the worst first.
 fn figures_of(latency: &Latency) -> Vec<JudgedFigure> {
-    let figures = latency.rows.iter().rev().filter_map(|row| figure(&latency.probe, row));
-    figures.collect()
+    let figures = latency.rows.iter().filter_map(|row| figure(&latency.probe, row));
+    let mut figures: Vec<JudgedFigure> = figures.collect();
+    figures.sort_by_key(|figure| figure.name != WORST);
+    figures
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with three digits")]
@@ -96,7 +101,7 @@ fn figure(probe: &str, row: &Row) -> Option<JudgedFigure> {
         Verdict::Slower if ratio >= 1.0 + NOTICEABLE => Effect::Harmed,
         _ => Effect::NoneShown,
     };
-    let name = if row.name == "max" { "worst".to_owned() } else { row.name.clone() };
+    let name = if row.name == "max" { WORST.to_owned() } else { row.name.clone() };
     Some(JudgedFigure {
         probe: probe.to_owned(),
         name,

@@ -43,8 +43,10 @@ impl Proof {
             Effect::Mixed => " helped and harmed",
             Effect::Unknown => return format!("{what}: not known, too few runs"),
         };
-        let figures: Vec<String> =
-            judged.figures.iter().map(|figure| figure.words(judged, &shown)).collect();
+        let shows_it = |figure: &&JudgedFigure| figure.effect != Effect::NoneShown;
+        let any = judged.effect == Effect::NoneShown;
+        let figures = judged.figures.iter().filter(|figure| any || shows_it(figure));
+        let figures: Vec<String> = figures.map(|figure| figure.words(judged, &shown)).collect();
         format!("{what}{did}: {}", figures.join("; "))
     }
 
