@@ -32,6 +32,7 @@ pub use summary::by;
 pub use verdict::{Judged, LEVEL, Verdict};
 
 use self::difference::differences;
+use self::judging::Judging;
 use self::latency::{Distribution, SideLatency, counterpart, distributions};
 use self::runs::Side;
 use self::turns::Look;
@@ -80,17 +81,28 @@ pub enum CompareError {
 /// Compares the runs of `a` with those of `b`. The runs of each side must have the same plan,
 /// except for its seed.
 pub fn compare(a: &[Record], b: &[Record]) -> Result<Comparison, CompareError> {
-    compare_by(a, b, |design| design)
+    compare_by(a, b, Judging::Quantiles, |design| design)
 }
 
 /// Compares runs that were taken in turns, of which more may follow.
 pub fn compare_at(a: &[Record], b: &[Record], look: Look) -> Result<Comparison, CompareError> {
-    compare_by(a, b, |design| design.at(look))
+    compare_by(a, b, Judging::Quantiles, |design| design.at(look))
+}
+
+/// Compares how late runs of the same length get, which were taken in turns: of each latency, the
+/// highest quantile with enough samples and the worst sample are judged.
+pub fn compare_lateness_at(
+    a: &[Record],
+    b: &[Record],
+    look: Look,
+) -> Result<Comparison, CompareError> {
+    compare_by(a, b, Judging::Lateness, |design| design.at(look))
 }
 
 fn compare_by(
     a: &[Record],
     b: &[Record],
+    judging: Judging,
     design_of: impl Fn(Design) -> Design,
 ) -> Result<Comparison, CompareError> {
     let (Some(a), Some(b)) = (Side::of(a)?, Side::of(b)?) else {
@@ -110,7 +122,7 @@ fn compare_by(
             None => unmatched.push(format!("{} is only in the first", mine.name())),
         }
     }
-    design.judged = judging::judge(&mut latencies, &design);
+    design.judged = judging::judge(&mut latencies, &design, judging);
     if design.method != Method::Exact {
         judging::estimate(&mut latencies);
     }

@@ -19,6 +19,7 @@ pub mod mechanism;
 pub mod path;
 pub mod periods;
 pub mod plan;
+pub mod proof;
 pub mod random;
 pub mod record;
 mod remedy;

@@ -16,6 +16,7 @@ pub use series::{Counts, Disturbed, Schedule, Series, WarmUp};
 use self::explained::Explained;
 use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::proof::Proofs;
 use crate::scan::Scan;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,9 @@ pub struct Record {
     /// Summary of the causes of late wake-ups; absent where nothing was explained.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub explained: Option<Explained>,
+    /// Remedies that were tried against the causes; absent where none was to be proven.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub proofs: Option<Proofs>,
     /// The work of the loads.
     pub work: Vec<Work>,
     /// Changes of the machine's settings.
@@ -79,6 +83,7 @@ impl Record {
             figures: Vec::new(),
             worst: Vec::new(),
             explained: None,
+            proofs: None,
             work: Vec::new(),
             changes: Vec::new(),
             warnings: Vec::new(),

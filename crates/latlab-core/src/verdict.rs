@@ -7,6 +7,8 @@ mod host;
 mod tests;
 mod worst;
 
-pub use causes::{leading_causes, note_on_functions, runs_to_scheduling_point};
+pub use causes::{
+    LeadingCause, leading, leading_causes, note_on_functions, runs_to_scheduling_point,
+};
 pub use host::{Suspicion, probably_host};
 pub use worst::{Next, next, worst};

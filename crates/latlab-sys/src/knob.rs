@@ -158,6 +158,11 @@ pub static KNOBS: &[Knob] = &[
         place: KnobPlace::Files("proc/sys/vm/swappiness"),
     },
     Knob {
+        name: "compaction_proactiveness",
+        summary: "how much kcompactd compacts memory in advance: 0 to 100",
+        place: KnobPlace::Files("proc/sys/vm/compaction_proactiveness"),
+    },
+    Knob {
         name: "pagelist_high_fraction",
         summary: "a CPU's lists of free pages hold 1/N of memory; a high N frees fewer at once under zone->lock; 0: default",
         place: KnobPlace::Files("proc/sys/vm/percpu_pagelist_high_fraction"),

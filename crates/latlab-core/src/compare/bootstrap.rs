@@ -5,7 +5,7 @@
 use crate::histogram::Histogram;
 use crate::random::Random;
 use crate::time::Nanos;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Number of resamplings; the interval is then from the 50th to the 1950th.
@@ -13,7 +13,7 @@ const TIMES: usize = 1_999;
 const TAIL: usize = 49;
 
 /// 95 % confidence interval: the range of a figure in 95 of 100 resamplings of the runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval<T> {
     /// Lower end.
     pub low: T,

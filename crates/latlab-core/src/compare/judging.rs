@@ -11,10 +11,28 @@ use crate::histogram::Histogram;
 /// maximum.
 pub(super) const BEYOND: f64 = 10.0;
 
-/// Judges the quantiles of all latencies together, and returns how many were judged.
-pub(super) fn judge(latencies: &mut [(Latency, Option<RunHistograms>)], design: &Design) -> usize {
+/// The figures of a latency that are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judging {
+    /// All quantiles with enough samples.
+    Quantiles,
+    /// How late it gets: the highest quantile with enough samples, and the worst sample. All runs
+    /// must have the same length, because maxima grow with the number of samples.
+    Lateness,
+}
+
+/// Judges the figures of all latencies together, and returns how many were judged.
+pub(super) fn judge(
+    latencies: &mut [(Latency, Option<RunHistograms>)],
+    design: &Design,
+    judging: Judging,
+) -> usize {
     if design.method == Method::Exact {
-        return latencies.iter_mut().map(|(latency, _)| exact(latency)).sum();
+        let judged = |(latency, runs): &mut (Latency, Option<RunHistograms>)| {
+            let rows = judging.exact_rows(latency, runs.as_ref());
+            exact(latency, &rows)
+        };
+        return latencies.iter_mut().map(judged).sum();
     }
     if design.method == Method::None {
         return 0;
@@ -24,11 +42,9 @@ pub(super) fn judge(latencies: &mut [(Latency, Option<RunHistograms>)], design: 
     let mut values: Vec<Values> = Vec::new();
     for (nth, (latency, runs)) in latencies.iter().enumerate() {
         let Some(runs) = runs else { continue };
-        for (row, quantile) in latency.judged_rows() {
-            if runs.have_beyond(quantile) {
-                places.push((nth, row));
-                values.push(runs.logarithms(quantile));
-            }
+        for (row, quantile) in judging.rows(latency, runs) {
+            places.push((nth, row));
+            values.push(runs.logarithms(quantile));
         }
     }
     let probabilities = randomization::probabilities(&values, design.method);
@@ -69,13 +85,12 @@ pub(super) fn estimate(latencies: &mut [(Latency, Option<RunHistograms>)]) {
 }
 
 /// Judges exactly repeatable times, in which any difference is real; returns how many were judged.
-fn exact(latency: &mut Latency) -> usize {
+fn exact(latency: &mut Latency, rows: &[usize]) -> usize {
     if latency.recorded.0 == 0 || latency.recorded.1 == 0 {
         "one side has no samples".clone_into(&mut latency.unknown);
         return 0;
     }
-    let rows = latency.judged_rows();
-    for (row, _) in &rows {
+    for row in rows {
         let row = &mut latency.rows[*row];
         let verdict = match row.b.cmp(&row.a) {
             std::cmp::Ordering::Less => Verdict::Faster,
@@ -85,6 +100,31 @@ fn exact(latency: &mut Latency) -> usize {
         row.judged = Some(Judged { a: None, b: None, ratio: None, p: None, verdict });
     }
     rows.len()
+}
+
+impl Judging {
+    /// Returns the indices of the judged rows and their quantiles; that of a maximum is 1.
+    fn rows(self, latency: &Latency, runs: &RunHistograms) -> Vec<(usize, f64)> {
+        let rows = latency.judged_rows().into_iter();
+        let mut rows: Vec<_> = rows.filter(|(_, q)| runs.have_beyond(*q)).collect();
+        if self == Judging::Lateness {
+            rows.drain(..rows.len().saturating_sub(1));
+            rows.extend(
+                latency.rows.iter().position(|row| row.name == "max").map(|row| (row, 1.0)),
+            );
+        }
+        rows
+    }
+
+    /// Returns the indices of the judged rows of exact times, for which a single sample is enough.
+    fn exact_rows(self, latency: &Latency, runs: Option<&RunHistograms>) -> Vec<usize> {
+        let rows = match (self, runs) {
+            (Judging::Lateness, Some(runs)) => self.rows(latency, runs),
+            (Judging::Lateness, None) => Vec::new(),
+            (Judging::Quantiles, _) => latency.judged_rows(),
+        };
+        rows.into_iter().map(|(row, _)| row).collect()
+    }
 }
 
 impl RunHistograms {

@@ -103,8 +103,12 @@ fn longer(ratio: f64) -> String {
     }
 }
 
-/// Formats a ratio as a relative change (`+5.0 %`), or as a factor (`×3`) from 2 on.
+/// Formats a ratio as a relative change (`+5.0 %`), as a factor (`×3`) from 2 on, and as a divisor
+/// (`÷ 400`) down from a hundredth.
 pub fn by(ratio: f64) -> String {
+    if ratio > 0.0 && ratio <= 0.01 {
+        return format!("÷ {:.0}", 1.0 / ratio);
+    }
     if ratio >= 2.0 {
         return format!("×{ratio:.3}");
     }

@@ -64,6 +64,37 @@ fn verdicts(latency: &Latency) -> Vec<(&str, Verdict)> {
 }
 
 #[test]
+fn lateness_is_judged_by_the_highest_quantile_and_the_worst_sample() {
+    let (a, b) = sides(8, 2);
+    let comparison = compare_lateness_at(&a, &b, turns::last_look(8)).unwrap();
+    let latency = &comparison.latencies[0];
+    assert_eq!(verdicts(latency), [("p99", Verdict::Slower), ("max", Verdict::Slower)]);
+    let max = latency.rows.iter().find(|row| row.name == "max").unwrap();
+    assert!((1.8..1.9).contains(&max.ratio.unwrap()), "{max:?}");
+}
+
+/// One sample of 2000 differs, which only the worst shows.
+#[test]
+fn lateness_differs_by_a_single_late_sample_in_each_run() {
+    let (a, mut b) = sides(8, 1);
+    for (nth, record) in (0..).zip(&mut b) {
+        let late = [around(10_000, nth), vec![900_000 + nth]].concat();
+        *record = run("cyclic", 10 * nth + 5, &late[1..]);
+    }
+    let comparison = compare_lateness_at(&a, &b, turns::last_look(8)).unwrap();
+    assert_eq!(
+        verdicts(&comparison.latencies[0]),
+        [("p99", Verdict::Same), ("max", Verdict::Slower)]
+    );
+}
+
+#[test]
+fn ratio_below_a_hundredth_is_a_divisor() {
+    assert_eq!((by(0.0025), by(0.01)), ("÷ 400".to_owned(), "÷ 100".to_owned()));
+    assert_eq!((by(0.5), by(0.0)), ("−50 %".to_owned(), "−100 %".to_owned()));
+}
+
+#[test]
 fn interleaved_runs_show_a_difference_and_its_size() {
     let (a, b) = sides(8, 2);
     let comparison = compare(&a, &b).unwrap();

@@ -53,6 +53,11 @@ impl Record {
             (mine @ None, theirs) => mine.clone_from(theirs),
             (Some(_), None) => {}
         }
+        match (&mut self.proofs, &other.proofs) {
+            (Some(mine), Some(theirs)) => mine.add(theirs),
+            (mine @ None, theirs) => mine.clone_from(theirs),
+            (Some(_), None) => {}
+        }
         self.merge_work(other);
         self.changes.extend(other.changes.iter().cloned());
         for theirs in &other.warnings {

@@ -108,6 +108,10 @@ pub(crate) fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
             unexplained: Nanos(started),
             ..Explained::default()
         }),
+        proofs: Some(Proofs {
+            not_turned: vec![format!("number {}", started % 3)],
+            ..Proofs::default()
+        }),
         work: vec![Work {
             load: load.to_owned(),
             unit: "units".to_owned(),

@@ -152,6 +152,9 @@ fn outrank(subject: &Subject<'_>) -> &'static str {
     if subject.policy.is_some_and(|schedule| schedule.policy == "other") {
         return "give the measured task a real-time policy (`chrt -f`, `--policy fifo`)";
     }
+    if subject.policy.is_some_and(|schedule| schedule.priority == 99) {
+        return "move them to other CPUs (`taskset -p`): the measured task has the highest priority";
+    }
     remedy::OUTRANK_RIVALS
 }
 

@@ -16,10 +16,24 @@ const LEAST: u64 = 5;
 /// What no cause explains, as the verdict names it.
 const UNEXPLAINED: &str = "unexplained";
 
-/// Returns the leading causes of the late wake-ups of a record, the largest first, as lines such as
-/// `64 % the host of this virtual machine: on the host, pin the virtual CPUs to dedicated CPUs`. At
-/// most three; none where nothing was late or nothing was explained.
-pub fn leading_causes(record: &Record) -> Vec<String> {
+/// A leading cause of late wake-ups, and the answer to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeadingCause {
+    /// Its name.
+    pub cause: String,
+    /// Its share of the late time, in percent.
+    pub percent: u64,
+    /// What it was on this machine, as a clause.
+    pub what: String,
+    /// What to do against it, as a clause.
+    pub remedy: String,
+    /// Whether it is probably the host's, which no setting of this machine changes.
+    pub hosted: bool,
+}
+
+/// Returns the leading causes of the late wake-ups of a record, the largest first. At most three;
+/// none where nothing was late or nothing was explained.
+pub fn leading(record: &Record) -> Vec<LeadingCause> {
     let Some(explained) = &record.explained else { return Vec::new() };
     let mut sums = sums(explained);
     sums.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
@@ -29,11 +43,20 @@ pub fn leading_causes(record: &Record) -> Vec<String> {
     };
     let large = sums.into_iter().map(|(cause, total)| (cause, percent(total)));
     let large = large.enumerate().filter(|(place, (_, share))| *place == 0 || *share >= LEAST);
-    let lines = large.take(LINES).map(|(_, (cause, share))| {
-        let (what, remedy) = answer(cause, &subject(record, explained, cause));
-        format!("{share} % {what}: {remedy}")
+    let causes = large.take(LINES).map(|(_, (cause, percent))| {
+        let subject = subject(record, explained, cause);
+        let (what, remedy) = answer(cause, &subject);
+        let hosted = subject.hosted.is_some();
+        LeadingCause { cause: cause.to_owned(), percent, what, remedy, hosted }
     });
-    lines.collect()
+    causes.collect()
+}
+
+/// Returns the leading causes as lines such as `64 % the host of this virtual machine: on the host,
+/// pin the virtual CPUs to dedicated CPUs`.
+pub fn leading_causes(record: &Record) -> Vec<String> {
+    let line = |LeadingCause { percent, what, remedy, .. }| format!("{percent} % {what}: {remedy}");
+    leading(record).into_iter().map(line).collect()
 }
 
 /// The time of each cause, and that without one.

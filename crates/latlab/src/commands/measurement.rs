@@ -1,6 +1,7 @@
 //! Options shared by the commands that measure: the targets, and the output of the records.
 
 use super::complete;
+use super::explain::proof;
 use super::rights;
 use super::target_options::TargetOptions;
 use crate::engine::{Outcome, Prepared};
@@ -66,6 +67,17 @@ impl Measurement {
     pub(super) fn explain(&self, plan: &Plan, verbose: bool) -> Result<()> {
         self.carry_out_by(plan, verbose, |target, plans, session| {
             plans.iter().map(|plan| target.explain(plan, session)).collect()
+        })
+    }
+
+    /// Explains `plan` on each target, and then tries remedies against the leading causes.
+    pub(super) fn prove(&self, plan: &Plan, verbose: bool) -> Result<()> {
+        self.carry_out_by(plan, verbose, |target, plans, session| {
+            let prove = |plan: &Prepared| {
+                let explained = target.explain(plan, session)?;
+                Ok(proof::prove(explained, plan, target, session))
+            };
+            plans.iter().map(prove).collect()
         })
     }
 

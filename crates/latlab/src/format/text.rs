@@ -33,6 +33,7 @@ pub(crate) fn summary(record: &Record, verbose: bool, width: Width) -> String {
         text += &explained::overhead(record, width);
     }
     text += &explained::limitations(record);
+    text += &proofs(record);
     for change in record.changes.iter().filter(|change| !change.restored) {
         let _ = writeln!(text, "not restored: {} is still {}", change.knob, change.new);
     }
@@ -57,6 +58,18 @@ fn answer(record: &Record) -> String {
         Next::Nothing => String::new(),
     };
     printable(&worst) + "\n" + &next + "\n"
+}
+
+/// What remedies did that were tried, and how to keep those that helped.
+fn proofs(record: &Record) -> String {
+    let Some(proofs) = &record.proofs else { return String::new() };
+    let lines = proofs.sentences(|time| time.to_string()).into_iter();
+    let lines: String = lines.map(|line| printable(&line) + "\n").collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\nremedies, measured with and without:\n{lines}")
+    }
 }
 
 /// Distributions, figures, paths, and the work of the loads.

@@ -2,6 +2,7 @@
 //! cases that nobody has thought of. `make truth` runs hundreds of them, `make test` a few.
 
 mod loops;
+mod remedies;
 mod wake_ups;
 
 use latlab_core::random::Random;

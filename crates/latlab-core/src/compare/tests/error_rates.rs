@@ -1,7 +1,7 @@
 //! Error rates of verdicts: how often equal sides are called different, and real differences found.
 
 use super::super::Latency;
-use super::super::judging::judge;
+use super::super::judging::{Judging, judge};
 use super::super::latency::{Row, RunHistograms};
 use super::super::maxima::Maxima;
 use super::super::runs::{Design, Method, Order};
@@ -45,7 +45,7 @@ fn judged_at(
     };
     let recorded = a.iter().chain(&b).cloned().collect();
     let mut latencies = [(latency, Some(RunHistograms { a, b, recorded }))];
-    judge(&mut latencies, &design);
+    judge(&mut latencies, &design, Judging::Quantiles);
     let rows = latencies[0].0.rows.iter();
     rows.filter_map(|row| Some((row.name.clone(), row.judged.as_ref()?.verdict))).collect()
 }

@@ -14,6 +14,7 @@ pub(super) fn header(sources: &[NamedRecord]) -> Markup {
         .into_iter()
         .chain(headline::probe_headlines(sources))
         .chain(headline::cause_headlines(sources))
+        .chain(headline::proof_headlines(sources))
         .chain(headline::path_headlines(sources))
         .chain(scans::headlines(sources));
     html! {

@@ -116,6 +116,21 @@ pub(super) fn cause_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     headlines.collect()
 }
 
+/// A headline for each record whose remedies were tried: what they did, and how to keep those that
+/// helped.
+pub(super) fn proof_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
+    let several = sources.len() > 1;
+    let headlines = sources.iter().filter_map(|source| {
+        let proofs = source.record.proofs.as_ref()?;
+        let mut lines = proofs.sentences(|time| time.to_string()).into_iter();
+        let mut lines = lines.by_ref().map(|line| with_micro(&printable(&line)));
+        let name = if several { format!("{} · ", source.name) } else { String::new() };
+        let subject = format!("{name}what helped against it");
+        Some(Headline { subject, text: lines.next()?, notes: lines.collect() })
+    });
+    headlines.collect()
+}
+
 /// A headline for each record of the laboratory's microscope: what delayed the worst sample.
 pub(super) fn path_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     let several = sources.len() > 1;

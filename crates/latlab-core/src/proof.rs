@@ -1,0 +1,68 @@
+//! Proofs of remedies: what can be changed at once against the leading causes of late wake-ups, and
+//! whether wake-ups were less late when the same was measured with and without it, in turns.
+
+mod candidates;
+mod evidence;
+mod judge;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod words;
+
+pub use candidates::{Candidate, candidates, not_turned};
+pub use judge::{Effect, Judged, JudgedFigure, judge};
+pub use turn::Turn;
+
+use serde::{Deserialize, Serialize};
+
+/// What was tried against the leading causes of the late wake-ups of a record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Proofs {
+    /// The remedies that were tried, in the order of their causes.
+    pub tried: Vec<Proof>,
+    /// Leading causes against which nothing can be turned at once, each with what to do, as clauses.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub not_turned: Vec<String>,
+}
+
+/// A remedy that was tried, and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// The change.
+    pub turn: Turn,
+    /// The causes that it is a remedy for.
+    pub causes: Vec<String>,
+    /// Number of runs with and as many without it.
+    pub pairs: usize,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a remedy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was measured.
+    Judged(Judged),
+    /// It could not be turned, for this reason.
+    Refused(String),
+}
+
+impl Proofs {
+    /// Adds the proofs of another run.
+    pub(crate) fn add(&mut self, other: &Proofs) {
+        self.tried.extend(other.tried.iter().cloned());
+        for clause in &other.not_turned {
+            if !self.not_turned.contains(clause) {
+                self.not_turned.push(clause.clone());
+            }
+        }
+    }
+}
+
+impl Proof {
+    /// Whether it helped.
+    pub fn helped(&self) -> bool {
+        matches!(&self.outcome, Outcome::Judged(judged) if judged.effect == Effect::Helped)
+    }
+}

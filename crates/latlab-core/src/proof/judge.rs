@@ -1,0 +1,127 @@
+//! Whether a remedy helped, by the statistics of `compare`.
+
+use crate::compare::turns::{self, Look};
+use crate::compare::{self, CompareError, Interval, Latency, Row, Verdict};
+use crate::record::Record;
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// The effect of a remedy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// Wake-ups were less late.
+    Helped,
+    /// No effect worth a change was shown.
+    NoneShown,
+    /// Wake-ups were later.
+    Harmed,
+    /// One figure was better, another worse.
+    Mixed,
+    /// There were too few runs to tell.
+    Unknown,
+}
+
+/// A judged remedy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// The effect.
+    pub effect: Effect,
+    /// The figures that it was judged by: of each latency the worst, and the highest quantile with
+    /// enough samples.
+    pub figures: Vec<JudgedFigure>,
+}
+
+/// One figure without and with the remedy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JudgedFigure {
+    /// The probe.
+    pub probe: String,
+    /// `worst`, or a quantile as `p99`.
+    pub name: String,
+    /// Of all runs without the remedy together.
+    pub without: Nanos,
+    /// Of all runs with the remedy together.
+    pub with: Nanos,
+    /// The ratio of with to without: where runs differ, the median over them.
+    pub ratio: f64,
+    /// Its 95 % confidence interval; none where time is exactly repeatable and runs do not differ.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub interval: Option<Interval<f64>>,
+    /// Probability that any of the figures differs as much by chance; none where there is no chance.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub p: Option<f64>,
+    /// Whether the difference is real and large enough to matter: `Helped`, `Harmed` or
+    /// `NoneShown`.
+    pub effect: Effect,
+}
+
+/// The name of the worst sample as a figure.
+const WORST: &str = "worst";
+
+/// A smaller change of the ratio is not worth a setting, even where it is real.
+const NOTICEABLE: f64 = 0.05;
+
+/// Judges one of `remedies` that were measured in the same turns. `without` and `with` have the
+/// runs so far, of which there will be at most `most` each.
+///
+/// At most 1 of 40 sets of remedies without any effect has one for which an effect is claimed: the
+/// error rate is divided among the remedies.
+pub fn judge(
+    without: &[Record],
+    with: &[Record],
+    most: usize,
+    remedies: usize,
+) -> Result<Judged, CompareError> {
+    let Look { level, paired } =
+        turns::look(with.len(), most).unwrap_or_else(|| turns::last_look(most));
+    #[expect(clippy::cast_precision_loss, reason = "there are a few")]
+    let level = level / remedies.max(1) as f64;
+    let comparison = compare::compare_lateness_at(without, with, Look { level, paired })?;
+    let figures: Vec<JudgedFigure> = comparison.latencies.iter().flat_map(figures_of).collect();
+    Ok(Judged { effect: effect(&figures), figures })
+}
+
+/// The judged figures of a latency, the worst first.
+fn figures_of(latency: &Latency) -> Vec<JudgedFigure> {
+    let figures = latency.rows.iter().filter_map(|row| figure(&latency.probe, row));
+    let mut figures: Vec<JudgedFigure> = figures.collect();
+    figures.sort_by_key(|figure| figure.name != WORST);
+    figures
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio is shown with three digits")]
+fn figure(probe: &str, row: &Row) -> Option<JudgedFigure> {
+    let judged = row.judged.as_ref()?;
+    // 0 ns counts as 1 ns, as in comparisons.
+    let plain = row.b.0.max(1) as f64 / row.a.0.max(1) as f64;
+    let ratio = row.ratio.filter(|ratio| *ratio > 0.0).unwrap_or(plain);
+    let effect = match judged.verdict {
+        Verdict::Faster if ratio <= 1.0 - NOTICEABLE => Effect::Helped,
+        Verdict::Slower if ratio >= 1.0 + NOTICEABLE => Effect::Harmed,
+        _ => Effect::NoneShown,
+    };
+    let name = if row.name == "max" { WORST.to_owned() } else { row.name.clone() };
+    Some(JudgedFigure {
+        probe: probe.to_owned(),
+        name,
+        without: row.a,
+        with: row.b,
+        ratio,
+        interval: judged.ratio,
+        p: judged.p,
+        effect,
+    })
+}
+
+/// The effect on all figures together.
+fn effect(figures: &[JudgedFigure]) -> Effect {
+    let has = |effect| figures.iter().any(|figure| figure.effect == effect);
+    match (has(Effect::Helped), has(Effect::Harmed)) {
+        _ if figures.is_empty() => Effect::Unknown,
+        (true, false) => Effect::Helped,
+        (false, false) => Effect::NoneShown,
+        (false, true) => Effect::Harmed,
+        (true, true) => Effect::Mixed,
+    }
+}

@@ -1,0 +1,218 @@
+//! Tests of the table of remedies and of the words of a proof.
+
+mod chance;
+
+use super::*;
+use crate::cpulist::CpuList;
+use crate::machine::Machine;
+use crate::plan::{Part, Plan, Setting};
+use crate::record::explained::{Explained, Share, Stack};
+use crate::record::{Record, tests};
+use crate::time::Nanos;
+use serde_json::{Value, json};
+
+fn part(name: &str, params: &Value) -> Part {
+    Part { name: name.to_owned(), params: params.as_object().expect("an object").clone() }
+}
+
+/// A share of a cause, with its task, its function and its time in microseconds.
+fn share(cause: &str, culprit: &str, function: &str, us: u64) -> Share {
+    Share {
+        cause: cause.to_owned(),
+        culprit: culprit.to_owned(),
+        function: (!function.is_empty()).then(|| function.to_owned()),
+        count: 10,
+        total: Nanos::from_micros(us),
+        worst: Nanos::from_micros(us / 10),
+    }
+}
+
+/// A record of a FIFO task of priority 10 on CPU 0 with these causes.
+fn explained(machine: Machine, causes: Vec<Share>) -> Record {
+    let mut record = tests::record(4, &[(0, (vec![1_000, 9_000_000], 0))]);
+    record.plan.probes = vec![part("cyclic", &json!({"policy": "fifo", "priority": 10}))];
+    record.plan.loads = vec![part("cpu", &json!({"on": "all"}))];
+    record.plan.cpus = CpuList::from_iter([0]);
+    let total = causes.iter().fold(Nanos(0), |sum, share| sum + share.total);
+    record.explained = Some(Explained { late: 10, total, causes, ..Explained::default() });
+    Record { machine: Machine { cpus: CpuList::from_iter([0]), ..machine }, ..record }
+}
+
+fn turns(record: &Record) -> Vec<String> {
+    candidates(record).iter().map(|candidate| candidate.turn.words()).collect()
+}
+
+fn machine(preempt: &str) -> Machine {
+    Machine {
+        preempt: Some(preempt.to_owned()),
+        preempt_modes: ["none", "voluntary", "full"].map(str::to_owned).to_vec(),
+        kernel: "6.1".to_owned(),
+        ..Machine::default()
+    }
+}
+
+#[test]
+fn task_of_low_priority_gets_a_higher_one() {
+    let mut record =
+        explained(machine("rt"), vec![share("higher-priority", "load:cpu", "", 2_000)]);
+    assert_eq!(turns(&record), ["FIFO priority 98"]);
+    record.plan.probes[0].params["priority"] = json!(98);
+    assert_eq!(turns(&record), ["FIFO priority 99"]);
+    record.plan.probes[0].params["priority"] = json!(99);
+    assert!(candidates(&record).is_empty());
+    record.series[0].schedule.priority = 99;
+    let left = not_turned(&record);
+    assert!(left[0].contains("has the highest priority"), "{left:?}");
+}
+
+#[test]
+fn ordinary_task_gets_a_real_time_policy_and_a_deadline_stays() {
+    let mut record =
+        explained(machine("rt"), vec![share("higher-priority", "load:cpu", "", 2_000)]);
+    record.plan.probes[0].params["policy"] = json!("other");
+    let [Candidate { turn, .. }] = &candidates(&record)[..] else { panic!("one is expected") };
+    let probe = &turn.applied_to(&record.plan).probes[0];
+    assert_eq!(probe.params, *json!({"policy": "fifo", "priority": 98}).as_object().unwrap());
+    record.plan.probes[0].params["policy"] = json!("deadline");
+    assert!(candidates(&record).is_empty());
+}
+
+#[test]
+fn preemption_is_turned_only_where_the_kernel_can() {
+    let cause = || vec![share("non-preemptible", "load:procfs", "string", 2_000)];
+    assert_eq!(turns(&explained(machine("voluntary"), cause())), ["preempt=full"]);
+    assert!(turns(&explained(machine("full"), cause())).is_empty());
+    let fixed = Machine { preempt_modes: Vec::new(), ..machine("voluntary") };
+    let record = explained(fixed, cause());
+    assert!(turns(&record).is_empty());
+    assert!(not_turned(&record)[0].contains("CONFIG_PREEMPT_RT=y"), "{:?}", not_turned(&record));
+}
+
+#[test]
+fn throttling_is_lifted_only_where_there_is_a_limit() {
+    let cause = || vec![share("throttled", "swapper/0", "", 2_000)];
+    let limited = |us| Machine { rt_runtime_us: Some(us), ..machine("rt") };
+    assert_eq!(turns(&explained(limited(500_000), cause())), ["rt_runtime_us=-1"]);
+    assert!(turns(&explained(limited(-1), cause())).is_empty());
+}
+
+#[test]
+fn memory_is_turned_only_where_its_functions_are_blamed() {
+    let mut fixed = machine("full");
+    fixed.memory.transparent_hugepage = Some("always".to_owned());
+    let of = |function| vec![share("non-preemptible", "load:exit", function, 2_000)];
+    let freed = explained(fixed.clone(), of("free_pcppages_bulk"));
+    assert_eq!(turns(&freed), ["pagelist_high_fraction=1000000"]);
+    let mut cleared = explained(fixed, of("clear_page_erms"));
+    assert!(turns(&cleared).is_empty());
+    let explained = cleared.explained.as_mut().unwrap();
+    let stack = "non-preemptible;load:exit;do_huge_pmd_anonymous_page;clear_page_erms".to_owned();
+    explained.stacks.push(Stack { stack, ns: Nanos::from_millis(2) });
+    assert_eq!(turns(&cleared), ["transparent_hugepage=madvise"]);
+}
+
+#[test]
+fn loads_move_only_where_a_cpu_is_free() {
+    let mut record =
+        explained(machine("full"), vec![share("interrupts-off", "load:cpu", "x", 900)]);
+    assert!(turns(&record).is_empty());
+    record.machine.cpus = CpuList::from_iter([0, 1]);
+    assert_eq!(turns(&record), ["loads on other CPUs"]);
+    let moved = Turn::Elsewhere.applied_to(&record.plan);
+    assert_eq!(moved.loads[0].params["on"], json!("others"));
+    record.plan.loads.clear();
+    assert!(turns(&record).is_empty());
+}
+
+#[test]
+fn time_of_the_host_is_not_turned() {
+    let record = explained(machine("full"), vec![share("host", "", "", 900)]);
+    assert!(turns(&record).is_empty());
+    assert!(not_turned(&record)[0].contains("on the host"), "{:?}", not_turned(&record));
+}
+
+#[test]
+fn one_remedy_of_two_causes_is_tried_once() {
+    let causes = vec![
+        share("higher-priority", "load:cpu", "", 2_000),
+        share("equal-priority", "load:cpu", "", 1_000),
+    ];
+    let all = candidates(&explained(machine("rt"), causes));
+    let [Candidate { causes, .. }] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(causes, &["higher-priority", "equal-priority"]);
+}
+
+#[test]
+fn knob_that_the_plan_sets_is_replaced_by_the_remedy() {
+    let setting =
+        |knob: &str, value: &str| Setting { knob: knob.to_owned(), value: value.to_owned() };
+    let settings = vec![setting("rt_runtime_us", "500000"), setting("ksm", "0")];
+    let plan = Plan { settings, ..tests::record(1, &[]).plan };
+    let changed = Turn::knob("rt_runtime_us", "-1").applied_to(&plan);
+    assert_eq!(changed.settings, [setting("ksm", "0"), setting("rt_runtime_us", "-1")]);
+    assert_eq!(Plan { settings: plan.settings.clone(), ..changed }, plan);
+}
+
+/// Every change can be made again without effect, and says how to keep it.
+#[test]
+fn change_is_complete_and_says_how_to_keep_it() {
+    let record = explained(machine("rt"), Vec::new());
+    let adapt = Turn::Adapt(vec!["transparent".to_owned()]);
+    for turn in [Turn::knob("preempt", "full"), Turn::Priority(98), Turn::Elsewhere, adapt] {
+        let once = turn.applied_to(&record.plan);
+        assert_ne!(once, record.plan, "{turn:?}");
+        assert_eq!(turn.applied_to(&once), once, "{turn:?}");
+        assert!(!turn.for_good().is_empty());
+    }
+    assert_eq!(Turn::knob("preempt", "full").for_good(), "boot with `preempt=full`");
+}
+
+fn judged(effect: Effect, ratio: f64) -> Outcome {
+    let figure = JudgedFigure {
+        probe: "cyclic".to_owned(),
+        name: "worst".to_owned(),
+        without: Nanos::from_millis(2),
+        with: Nanos::from_micros(5),
+        ratio,
+        interval: None,
+        p: None,
+        effect,
+    };
+    Outcome::Judged(Judged { effect, figures: vec![figure] })
+}
+
+#[test]
+fn words_name_what_helped_first_and_how_to_keep_it() {
+    let proof = |turn, outcome| Proof { turn, causes: Vec::new(), pairs: 6, outcome };
+    let proofs = Proofs {
+        tried: vec![
+            proof(Turn::Priority(98), judged(Effect::Helped, 0.5)),
+            proof(Turn::knob("preempt", "full"), judged(Effect::Helped, 0.0025)),
+            proof(Turn::knob("ksm", "0"), judged(Effect::NoneShown, 1.0)),
+            proof(Turn::Elsewhere, Outcome::Refused("there is no other CPU".to_owned())),
+        ],
+        not_turned: vec!["the host: pin it".to_owned()],
+    };
+    let sentences = proofs.sentences(|time| time.to_string());
+    assert_eq!(sentences[1], "preempt=full helped: worst 2 ms → 5 us, ÷ 400");
+    assert_eq!(sentences[2], "ksm=0: no effect shown: worst 2 ms → 5 us, +0.00 %");
+    assert_eq!(sentences[3], "loads on other CPUs could not be turned: there is no other CPU");
+    assert_eq!(sentences[4], "not turned here: the host: pin it");
+    assert_eq!(sentences[6], "to keep preempt=full: boot with `preempt=full`");
+    assert!(sentences[7].starts_with("to keep FIFO priority 98: "), "{sentences:?}");
+    assert_eq!(sentences.len(), 8);
+}
+
+#[test]
+fn proofs_survive_json() {
+    let proof = Proof {
+        turn: Turn::Priority(98),
+        causes: vec!["throttled".to_owned()],
+        pairs: 6,
+        outcome: judged(Effect::Helped, 0.5),
+    };
+    let mut record = explained(machine("rt"), Vec::new());
+    record.proofs = Some(Proofs { tried: vec![proof], not_turned: Vec::new() });
+    let read = Record::from_json(&record.to_json()).unwrap();
+    assert_eq!(read.proofs, record.proofs);
+}

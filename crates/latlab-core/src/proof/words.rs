@@ -1,0 +1,74 @@
+//! Proofs in words, for text and pages.
+
+use super::judge::JudgedFigure;
+use super::{Effect, Judged, Outcome, Proof, Proofs};
+use crate::compare::by;
+use crate::time::Nanos;
+
+impl Proofs {
+    /// Returns the proofs as sentences: what each remedy did, what can't be turned at once, and how
+    /// to keep what helped, the best remedy first. `shown` formats times.
+    pub fn sentences(&self, shown: impl Fn(Nanos) -> String) -> Vec<String> {
+        let tried = self.tried.iter().map(|proof| proof.sentence(&shown));
+        let not_turned = self.not_turned.iter().map(|clause| format!("not turned here: {clause}"));
+        tried.chain(not_turned).chain(self.conclusion()).collect()
+    }
+
+    /// Returns what to do now: how to keep each remedy that helped, the best first.
+    pub fn conclusion(&self) -> Vec<String> {
+        let mut helped: Vec<&Proof> = self.tried.iter().filter(|proof| proof.helped()).collect();
+        helped.sort_by(|a, b| a.best_ratio().total_cmp(&b.best_ratio()));
+        if helped.is_empty() && !self.tried.is_empty() {
+            return vec!["none of the remedies is shown to help; all is as it was".to_owned()];
+        }
+        let keep =
+            |proof: &Proof| format!("to keep {}: {}", proof.turn.words(), proof.turn.for_good());
+        let restored = (!helped.is_empty()).then(|| "all is as it was again".to_owned());
+        restored.into_iter().chain(helped.into_iter().map(keep)).collect()
+    }
+}
+
+impl Proof {
+    /// Returns what the remedy did. `shown` formats times.
+    pub fn sentence(&self, shown: impl Fn(Nanos) -> String) -> String {
+        let what = self.turn.words();
+        let judged = match &self.outcome {
+            Outcome::Judged(judged) => judged,
+            Outcome::Refused(why) => return format!("{what} could not be turned: {why}"),
+        };
+        let did = match judged.effect {
+            Effect::Helped => " helped",
+            Effect::NoneShown => ": no effect shown",
+            Effect::Harmed => " made it worse",
+            Effect::Mixed => " helped and harmed",
+            Effect::Unknown => return format!("{what}: not known, too few runs"),
+        };
+        let shows_it = |figure: &&JudgedFigure| figure.effect != Effect::NoneShown;
+        let any = judged.effect == Effect::NoneShown;
+        let figures = judged.figures.iter().filter(|figure| any || shows_it(figure));
+        let figures: Vec<String> = figures.map(|figure| figure.words(judged, &shown)).collect();
+        format!("{what}{did}: {}", figures.join("; "))
+    }
+
+    /// The smallest ratio of its figures.
+    fn best_ratio(&self) -> f64 {
+        match &self.outcome {
+            Outcome::Judged(judged) => {
+                judged.figures.iter().map(|figure| figure.ratio).fold(1.0, f64::min)
+            }
+            Outcome::Refused(_) => 1.0,
+        }
+    }
+}
+
+impl JudgedFigure {
+    fn words(&self, all: &Judged, shown: impl Fn(Nanos) -> String) -> String {
+        let several = all.figures.iter().any(|other| other.probe != self.probe);
+        let probe = if several { format!("{} ", self.probe) } else { String::new() };
+        let interval = self.interval.map_or(String::new(), |interval| {
+            format!(" ({} to {})", by(interval.low), by(interval.high))
+        });
+        let (without, with) = (shown(self.without), shown(self.with));
+        format!("{probe}{} {without} → {with}, {}{interval}", self.name, by(self.ratio))
+    }
+}

@@ -1,0 +1,283 @@
+//! Proofs: what can be changed at once against the leading causes is tried, in turns.
+//!
+//! Each change is part of a plan, so that the run that makes it also undoes it, through the guard.
+
+use crate::engine::{Outcome, Prepared};
+use crate::failure::{Failure, Result};
+use crate::format::{self, live};
+use crate::rig::Watch;
+use crate::session::Session;
+use crate::target::Target;
+use latlab_core::compare::turns;
+use latlab_core::plan::Plan;
+use latlab_core::proof::{self, Candidate, Effect, Judged, Proof, Proofs};
+use latlab_core::record::{Change, Record, Warning};
+use latlab_core::time::Nanos;
+
+/// Most turns on a machine whose runs differ for other reasons than their seeds, too.
+const MOST: usize = 10;
+
+/// Turns in the laboratory, where nothing but the seed makes runs differ.
+const MOST_IN_LABORATORY: usize = 6;
+
+/// Tries remedies against the leading causes of an explained run of `plan`, and adds the proofs to
+/// its record. What can't be measured is reported as the verdict; the explanation is kept.
+pub(in crate::commands) fn prove(
+    explained: Outcome,
+    plan: &Prepared,
+    target: &dyn Target,
+    session: &mut Session<'_>,
+) -> Outcome {
+    let mut outcome = explained;
+    let failed = matches!(outcome.verdict, Some(Failure::Failed(_) | Failure::Unsupported(_)));
+    if failed || outcome.record.cut_short().is_some() {
+        return outcome;
+    }
+    let candidates = proof::candidates(&outcome.record);
+    let not_turned = proof::not_turned(&outcome.record);
+    if candidates.is_empty() {
+        outcome.verdict = outcome.verdict.or_else(|| nothing_to_try(&not_turned));
+        outcome.record.proofs = Some(Proofs { tried: Vec::new(), not_turned });
+        return outcome;
+    }
+    let mut view = live::view(None);
+    let mut session = session_of(session, view.as_mut());
+    let mut turns = Turns::of(plan, candidates);
+    let end = turns.measure(target, &mut session);
+    match end {
+        Ok(End::Complete) => {}
+        Ok(End::Interrupted) => {
+            let text = "ended early, before all remedies were judged";
+            outcome.record.warnings.push(Warning::new("interrupted", text));
+        }
+        Err(failure) => outcome.verdict = Some(failure.about("trying remedies")),
+    }
+    add_changes(&mut outcome.record, std::mem::take(&mut turns.changes));
+    outcome.record.proofs = Some(Proofs { tried: turns.proofs(), not_turned });
+    outcome
+}
+
+/// The verdict where no remedy can be tried; none where nothing was late.
+fn nothing_to_try(not_turned: &[String]) -> Option<Failure> {
+    if not_turned.is_empty() {
+        format::say("nothing was late, so that there is nothing to prove");
+        return None;
+    }
+    let why =
+        "no remedy can be tried at once against the leading causes: see what to do against each";
+    Some(Failure::Unsupported(why.to_owned()))
+}
+
+/// The same session with another view: records of turns do not replace the file of `--out`.
+fn session_of<'a>(session: &'a mut Session<'_>, watch: &'a mut dyn Watch) -> Session<'a> {
+    Session {
+        here: session.here,
+        signals: session.signals,
+        watch,
+        progress: &mut *session.progress,
+        keep: None,
+        jobs: session.jobs,
+        fresh: session.fresh,
+        cold: session.cold,
+        accel: session.accel,
+        limit: session.limit,
+        ended: session.ended,
+    }
+}
+
+fn add_changes(record: &mut Record, changes: Vec<Change>) {
+    for change in changes {
+        if !record.changes.contains(&change) {
+            record.changes.push(change);
+        }
+    }
+}
+
+/// Why no more turns are measured.
+enum End {
+    Complete,
+    Interrupted,
+}
+
+/// One remedy, and its runs so far.
+struct Trial {
+    candidate: Candidate,
+    /// The plan with the change.
+    plan: Plan,
+    records: Vec<Record>,
+    /// What came of it, once that is known.
+    outcome: Option<proof::Outcome>,
+}
+
+/// All remedies, measured in the same turns.
+struct Turns {
+    plan: Plan,
+    without: Vec<Record>,
+    trials: Vec<Trial>,
+    most: usize,
+    /// Changes of the machine that turns have made.
+    changes: Vec<Change>,
+}
+
+impl Turns {
+    fn of(explained: &Prepared, candidates: Vec<Candidate>) -> Turns {
+        let plan = Plan { explain: None, fail_above: None, ..explained.plan().clone() };
+        let in_laboratory = plan.target.starts_with("lab:");
+        let trial = |candidate: Candidate| Trial {
+            plan: candidate.turn.applied_to(&plan),
+            candidate,
+            records: Vec::new(),
+            outcome: None,
+        };
+        Turns {
+            trials: candidates.into_iter().map(trial).collect(),
+            plan,
+            without: Vec::new(),
+            most: if in_laboratory { MOST_IN_LABORATORY } else { MOST },
+            changes: Vec::new(),
+        }
+    }
+
+    /// Measures turns until each remedy is judged. A remedy that can't be turned is refused; a
+    /// failure of a run without remedy, or to restore something, ends it.
+    fn measure(&mut self, target: &dyn Target, session: &mut Session<'_>) -> Result<End> {
+        format::say(&self.intention(duration(&self.plan)?));
+        for turn in 1..=self.most {
+            if self.undecided().next().is_none() {
+                break;
+            }
+            let names: Vec<String> = self.undecided().map(Trial::words).collect();
+            let (most, names) = (self.most, names.join(", "));
+            format::say(&format!("turn {turn} of at most {most}: without and with {names}"));
+            if let End::Interrupted = self.take_turn(turn, target, session)? {
+                return Ok(End::Interrupted);
+            }
+            self.judge(turn);
+        }
+        Ok(End::Complete)
+    }
+
+    fn undecided(&self) -> impl Iterator<Item = &Trial> {
+        self.trials.iter().filter(|trial| trial.outcome.is_none())
+    }
+
+    /// What is about to be done, and how long all turns take where runs take this time each.
+    fn intention(&self, each: Nanos) -> String {
+        let causes = |trial: &Trial| {
+            format!("{} against {}", trial.words(), trial.candidate.causes.join(" and "))
+        };
+        let all: Vec<String> = self.trials.iter().map(causes).collect();
+        let runs = self.most * (self.trials.len() + 1);
+        let longest = Nanos(each.0.saturating_mul(runs as u64));
+        format!(
+            "trying {}; each change is undone after each run; at most {runs} runs, in which {longest} \
+             are measured",
+            all.join("; ")
+        )
+    }
+
+    /// Measures once without any change and once with each that is not judged yet, every other time
+    /// in the opposite order.
+    fn take_turn(
+        &mut self,
+        turn: usize,
+        target: &dyn Target,
+        session: &mut Session<'_>,
+    ) -> Result<End> {
+        let seed = self.plan.seed.saturating_add(turn as u64 - 1);
+        let mut runs: Vec<(Option<usize>, Plan)> = vec![(None, self.plan.clone())];
+        let trials = self.trials.iter().enumerate().filter(|(_, trial)| trial.outcome.is_none());
+        runs.extend(trials.map(|(nth, trial)| (Some(nth), trial.plan.clone())));
+        if turn.is_multiple_of(2) {
+            runs.reverse();
+        }
+        let plans = runs.iter().map(|(_, plan)| Prepared::of(&Plan { seed, ..plan.clone() }));
+        let prepared: Vec<Prepared> = plans.collect::<Result<_>>()?;
+        let outcomes = target.run(&prepared, session);
+        if session.ended {
+            return Ok(End::Interrupted);
+        }
+        for ((nth, _), outcome) in runs.iter().zip(outcomes) {
+            self.keep(*nth, outcome)?;
+        }
+        Ok(End::Complete)
+    }
+
+    /// Keeps the outcome of a run with the remedy of this index, or without any.
+    fn keep(&mut self, nth: Option<usize>, outcome: Result<Outcome>) -> Result<()> {
+        let outcome = match (nth, outcome) {
+            (Some(nth), Err(failure)) => {
+                let refused = proof::Outcome::Refused(failure.to_string());
+                self.trials[nth].outcome = Some(refused);
+                format::say(&self.trials[nth].proof().sentence(|time| time.to_string()));
+                return Ok(());
+            }
+            (_, outcome) => outcome?,
+        };
+        if let Some(failure) = outcome.verdict {
+            return Err(failure);
+        }
+        let tried =
+            |change: &Change| Change { reason: "tried with --prove".to_owned(), ..change.clone() };
+        match nth {
+            None => self.without.push(outcome.record),
+            Some(nth) => {
+                let own = |change: &&Change| {
+                    !self.plan.settings.iter().any(|set| set.knob == change.knob)
+                };
+                self.changes.extend(outcome.record.changes.iter().filter(own).map(tried));
+                self.trials[nth].records.push(outcome.record);
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges the remedies that are not judged yet, where a judgement is due after this turn.
+    fn judge(&mut self, turn: usize) {
+        if turns::look(turn, self.most).is_none() {
+            return;
+        }
+        let remedies = self.trials.len();
+        for trial in self.trials.iter_mut().filter(|trial| trial.outcome.is_none()) {
+            let judged = judged(&self.without, &trial.records, self.most, remedies);
+            let is_decided = !matches!(judged.effect, Effect::NoneShown | Effect::Unknown);
+            if is_decided || turn == self.most {
+                trial.outcome = Some(proof::Outcome::Judged(judged));
+                format::say(&trial.proof().sentence(|time| time.to_string()));
+            }
+        }
+    }
+
+    /// The proofs of all remedies; those that were not judged are unknown.
+    fn proofs(&self) -> Vec<Proof> {
+        self.trials.iter().map(Trial::proof).collect()
+    }
+}
+
+impl Trial {
+    fn words(&self) -> String {
+        self.candidate.turn.words()
+    }
+
+    fn proof(&self) -> Proof {
+        let unknown =
+            || proof::Outcome::Judged(Judged { effect: Effect::Unknown, figures: Vec::new() });
+        Proof {
+            turn: self.candidate.turn.clone(),
+            causes: self.candidate.causes.clone(),
+            pairs: self.records.len(),
+            outcome: self.outcome.clone().unwrap_or_else(unknown),
+        }
+    }
+}
+
+/// Time that one run of this plan measures.
+fn duration(plan: &Plan) -> Result<Nanos> {
+    Ok(Prepared::of(plan)?.duration())
+}
+
+/// Judges the runs so far. Runs that can't be compared tell nothing.
+fn judged(without: &[Record], with: &[Record], most: usize, remedies: usize) -> Judged {
+    let unknown = Judged { effect: Effect::Unknown, figures: Vec::new() };
+    proof::judge(without, with, most, remedies).unwrap_or(unknown)
+}

@@ -1,0 +1,106 @@
+//! Machines made bad in ways whose remedy is known, which `explain --prove` has to find. It must
+//! claim no effect of anything else, and leave all as it was.
+
+use crate::program::{Output, latlab};
+use latlab_core::proof::{Outcome, Proof, Proofs};
+
+/// Runs `explain --prove` with these words in a guest, and returns its output.
+fn prove(words: &str) -> Output {
+    latlab(&format!("explain --prove --json {words}"))
+}
+
+/// The proofs of a scene. Every change that was tried is undone.
+fn proofs(output: &Output) -> Proofs {
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
+    let kept: Vec<_> = record.changes.iter().filter(|change| !change.restored).collect();
+    assert!(kept.is_empty(), "{kept:?}");
+    record.proofs.unwrap_or_else(|| panic!("no proofs: {}", output.stderr))
+}
+
+fn helping(proofs: &Proofs) -> Vec<String> {
+    proofs.tried.iter().filter(|proof| proof.helped()).map(|proof| proof.turn.words()).collect()
+}
+
+/// Asserts that these remedies help and no others, and that the worst sample is less than a tenth of
+/// what it was with each of them.
+fn assert_helping(words: &str, expected: &[&str]) {
+    let proofs = proofs(&prove(words));
+    assert_eq!(helping(&proofs), expected, "{proofs:?}");
+    let helping = proofs.tried.iter().filter(|proof| proof.helped());
+    assert!(helping.map(worst_ratio).all(|ratio| ratio < 0.1), "{proofs:?}");
+}
+
+/// The ratio of the worst sample with the remedy to that without it.
+fn worst_ratio(proof: &Proof) -> f64 {
+    let Outcome::Judged(judged) = &proof.outcome else { panic!("{proof:?}") };
+    judged.figures.iter().find(|figure| figure.name == "worst").expect("it is judged").ratio
+}
+
+/// A real-time load of higher priority that computes 2 ms of every 10 ms.
+const RIVAL: &str = "--load cpu:size=16,busy=2ms,every=10ms,policy=fifo,priority";
+
+#[test]
+fn low_priority_is_proven_to_be_the_cause() {
+    let words = format!("cyclic:priority=10 {RIVAL}=50 --count 100 --on lab:rt");
+    assert_helping(&words, &["FIFO priority 98"]);
+}
+
+/// There is no higher priority, so that nothing can be tried, and nothing is claimed.
+#[test]
+fn highest_priority_is_not_raised() {
+    let output = prove(&format!("cyclic:priority=99 {RIVAL}=99 --count 100 --on lab:rt"));
+    assert_eq!(output.code(), Some(3), "{output:?}");
+    let proofs = output.record().proofs.expect("it says what was not tried");
+    assert!(proofs.tried.is_empty(), "{proofs:?}");
+    assert!(proofs.not_turned[0].contains("highest priority"), "{proofs:?}");
+}
+
+#[test]
+fn voluntary_preemption_is_mended_by_full_preemption() {
+    assert_helping("--load procfs --count 100 --on lab:rapid-reaction", &["preempt=full"]);
+}
+
+#[test]
+fn missing_preemption_is_mended_by_full_preemption() {
+    assert_helping("--load procfs --count 100 --on lab:utime", &["preempt=full"]);
+}
+
+/// Before Linux 6.12, the kernel stops all real-time tasks of a CPU for the rest of a period.
+#[test]
+fn throttling_is_mended_by_lifting_its_limit() {
+    let words = "cyclic:priority=90 --set rt_runtime_us=100000 --load \
+                 cpu:size=16,busy=150ms,every=1s,policy=fifo,priority=50 --for 1500ms --on \
+                 lab:v6.1-rt";
+    assert_helping(words, &["rt_runtime_us=-1"]);
+}
+
+/// The report says what helped, and how to keep it.
+#[test]
+fn proof_is_in_the_text_and_in_the_report() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be created");
+    let (record, page) = (folder.path().join("why.json"), folder.path().join("why.html"));
+    let (record, page) = (record.display(), page.display());
+    let words = "explain --prove --load procfs --count 100 --on lab:rapid-reaction --out";
+    let output = latlab(&format!("{words} {record}"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let kept = "to keep preempt=full: boot with `preempt=full`";
+    assert!(output.stdout.contains("preempt=full helped: worst "), "{output:?}");
+    assert!(output.stdout.contains(kept), "{output:?}");
+    let report = latlab(&format!("report {record} -o {page}"));
+    assert_eq!(report.code(), Some(0), "{report:?}");
+    let page = std::fs::read_to_string(page.to_string()).expect("the report is written");
+    assert!(page.contains("preempt=full helped"), "the report has no proof");
+}
+
+#[test]
+fn proof_of_other_tasks_and_of_runs_that_stop_is_refused() {
+    let refused = |words: &str, why: &str| {
+        let output = latlab(&format!("explain --prove {words}"));
+        assert_eq!(output.code(), Some(2), "{output:?}");
+        assert!(output.stderr.contains(why), "{output:?}");
+    };
+    refused("--rt", "--rt");
+    refused("--stop-above 1ms", "leave --stop-above out");
+    refused("scan munmap:4MiB", "--prove does not apply to a scan");
+}
