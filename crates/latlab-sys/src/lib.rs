@@ -60,6 +60,7 @@ mod testing;
 pub mod thread;
 pub mod timer;
 pub mod usage;
+pub mod watched;
 
 /// Error number of "operation not permitted".
 pub const EPERM: i32 = libc::EPERM;
