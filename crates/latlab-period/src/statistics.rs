@@ -297,3 +297,52 @@ fn usage() -> libc::rusage {
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     usage
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::histogram::Histogram;
+    use latlab_core::time::Nanos;
+    use latlab_core::watch::{NUMBERS, WatchedLoop};
+    use std::vec::Vec;
+
+    fn read(statistics: &Statistics) -> WatchedLoop {
+        let numbers: Vec<u64> = statistics.numbers.iter().map(|one| one.load(Relaxed)).collect();
+        WatchedLoop::read(&numbers).unwrap()
+    }
+
+    #[test]
+    fn statistics_are_what_latlab_watch_reads() {
+        assert_eq!(word::END, NUMBERS);
+        let name = Some("a name of more than thirty-two bytes");
+        let begin = Begin { period: 20_000, spin: 3, on_overrun: 1, name };
+        let statistics = Statistics::new(&begin).unwrap();
+        assert_eq!(read(&statistics).state, "starting");
+        statistics.begin(77);
+        statistics.overrun();
+        statistics.miss(5);
+        statistics.start_cycle(9);
+        let seen = read(&statistics);
+        assert_eq!(seen.name, "a name of more than thirty-two b");
+        assert_eq!((seen.period, seen.spin, seen.first), (Nanos(20_000), Nanos(3), Nanos(77)));
+        assert_eq!((seen.on_overrun, seen.state), ("catch-up", "running"));
+        assert_eq!((seen.overruns, seen.missed, seen.lateness.count()), (1, 5, 1));
+        assert_eq!((seen.policy, seen.running.count()), ("other", 0));
+        assert!(seen.before.cpu > Nanos(0));
+        statistics.stop();
+        assert_eq!(read(&statistics).state, "stopped");
+    }
+
+    #[test]
+    fn histogram_of_times_is_that_of_hdrhistogram() {
+        let begin = Begin { period: 20_000, spin: 0, on_overrun: 0, name: None };
+        let statistics = Statistics::new(&begin).unwrap();
+        let mut direct = Histogram::new();
+        let powers = (0..45).map(|power| 1_u64 << power);
+        for time in powers.flat_map(|power| [power - 1, power, power + power / 3]) {
+            statistics.end_cycle(time);
+            direct.record(Nanos(time));
+        }
+        assert_eq!(read(&statistics).running, direct);
+    }
+}
