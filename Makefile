@@ -11,6 +11,8 @@ TARGET  := $(or $(GNU:-linux-gnu=-unknown-linux-gnu),$(HOST))
 $(if $(filter native amd64 arm64,$(ARCH)),,$(error ARCH=$(ARCH): latlab is built for amd64 and arm64))
 CROSS   := $(if $(filter-out $(HOST),$(TARGET)),$(ARCH))
 LATLAB  := dist/latlab$(CROSS:%=-%)
+# The library for users' loops, without its extension.
+PERIOD  := dist/liblatlab-period$(CROSS:%=-%)
 CHARTS  := target/charts/charts.js.gz
 NOT_RUN := target/not-run
 TIMES   := target/test-times
@@ -20,6 +22,7 @@ PREFIX  ?= /usr/local
 SELF    := $(if $(CROSS),dist/latlab,$(LATLAB))
 # Packages of a release: their folder, version and Debian's name of the architecture.
 PACKAGES := dist/packages
+COMMA    := ,
 VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 DEBIAN   := $(or $(CROSS),$(shell dpkg --print-architecture 2>/dev/null))
 # The variables by which cargo links programs, and starts those of tests through another program.
@@ -42,7 +45,7 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
-.PHONY: build install packages packages-test demo test boards truth torture checked fuzz deny kernels studies lint bench bpf reference book clean
+.PHONY: build library install packages packages-test demo test boards truth torture checked fuzz deny kernels studies lint bench bpf reference book clean
 
 build: $(LATLAB)
 
@@ -52,10 +55,33 @@ $(LATLAB): $(SOURCES) $(CHARTS)
 	$(if $(CROSS),$(LINKER)=$(GNU)-gcc) cargo build --release --locked --package latlab --target $(TARGET)
 	mkdir -p dist && cp target/$(TARGET)/release/latlab $@
 
-# Installs the program, its manual pages, completions for three shells, and the unit of the daemon.
+library: $(PERIOD).a $(PERIOD).so
+
+# Its functions for C, without std.
+$(PERIOD).a: $(SOURCES)
+	tools/need cargo= $(LIBRARIES) $(if $(CROSS),$(FOREIGN))
+	$(if $(CROSS),! command -v rustup >/dev/null || rustup --quiet target add $(TARGET))
+	cargo rustc --profile library --locked --package latlab-period --features c --crate-type staticlib --target $(TARGET)
+	mkdir -p $(@D)
+	$(GNU:%=%-)strip --strip-debug -o $@ $(or $(CARGO_TARGET_DIR),target)/$(TARGET)/library/liblatlab_period.a
+
+# Linked without the C library, so that it takes its functions, whichever and of whatever version, from the
+# program that loads it: the wheel is for glibc and musl.
+$(PERIOD).so: $(PERIOD).a
+	$(or $(GNU:%=%-gcc),$(CC)) -shared -nostdlib -o $@ -Wl,-soname,liblatlab-period.so.0 -Wl,--gc-sections -Wl,-z,now \
+		-Wl,--version-script=crates/latlab-period/exported.map \
+		$(addprefix -Wl$(COMMA)--require-defined=latlab_period_,start wait summary end) $<
+
+# Installs the program, the library for loops, manual pages, completions for three shells, and the unit of the daemon.
 install: INTO = $(DESTDIR)$(PREFIX)
-install: $(LATLAB)
+install: $(LATLAB) $(PERIOD).a $(PERIOD).so
 	install -D $(LATLAB) $(INTO)/bin/latlab
+	install -D --mode=644 --target-directory=$(INTO)/include crates/latlab-period/include/latlab-period.h
+	install -D --mode=644 $(PERIOD).a $(INTO)/lib/liblatlab-period.a
+	install -D --mode=644 $(PERIOD).so $(INTO)/lib/liblatlab-period.so.0
+	ln -sf liblatlab-period.so.0 $(INTO)/lib/liblatlab-period.so
+	mkdir -p $(INTO)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' crates/latlab-period/latlab-period.pc > $(INTO)/lib/pkgconfig/latlab-period.pc
 	mkdir -p $(addprefix $(INTO)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	$(SELF) generate man --out $(INTO)/share/man/man1
 	$(SELF) generate bash > $(INTO)/share/bash-completion/completions/latlab
@@ -67,12 +93,12 @@ install: $(LATLAB)
 # What a release consists of, in dist/packages: a Debian package, an archive, an OCI image and a Python
 # wheel; ARCH=arm64 makes those for arm64. Their times are that of the last commit, so that the same sources give the same bytes.
 packages: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
-packages: $(LATLAB)
+packages: $(LATLAB) library
 	tools/need dpkg-deb=dpkg python3=python3 /usr/share/doc/python3-venv=python3-venv
 	$(if $(CROSS),$(MAKE) ARCH=native build)
 	mkdir -p $(PACKAGES) && rm -f $(PACKAGES)/SHA256SUMS
 	for kind in deb tar image wheel; do \
-		packages/$$kind $(LATLAB) $(DEBIAN) $(VERSION) $(PACKAGES) || exit 1; \
+		PERIOD=$(PERIOD) packages/$$kind $(LATLAB) $(DEBIAN) $(VERSION) $(PACKAGES) || exit 1; \
 	done
 	cd $(PACKAGES) && sha256sum latlab* > SHA256SUMS && cat SHA256SUMS
 

@@ -27,7 +27,8 @@ pub struct AtomicHistogram {
 const SUB_BUCKETS: u64 = 2048;
 const HALF: u64 = SUB_BUCKETS / 2;
 const SUB_BITS: u32 = SUB_BUCKETS.trailing_zeros();
-const BUCKETS: usize = index(LARGEST.0) + 1;
+/// Number of buckets.
+pub(crate) const BUCKETS: usize = index(LARGEST.0) + 1;
 
 #[expect(clippy::cast_possible_truncation, reason = "an index is below 34 000")]
 const fn index(value: u64) -> usize {
@@ -36,7 +37,7 @@ const fn index(value: u64) -> usize {
 }
 
 /// The smallest value in bucket `index`.
-const fn value(index: usize) -> u64 {
+pub(crate) const fn value(index: usize) -> u64 {
     let index = index as u64;
     if index < SUB_BUCKETS {
         return index;

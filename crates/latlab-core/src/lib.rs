@@ -33,4 +33,5 @@ pub mod symbols;
 pub mod time;
 pub mod timeline;
 pub mod verdict;
+pub mod watch;
 pub mod worst;

@@ -1,6 +1,6 @@
 //! The system calls of latlab, and every change that it makes to a machine.
 //!
-//! All `unsafe` of the project is here. The functions are thin and safe: errors are the kernel's
+//! All `unsafe` of the program is here. The functions are thin and safe: errors are the kernel's
 //! own ([`std::io::Error`]), times are [`latlab_core::time::Nanos`] on `CLOCK_MONOTONIC`.
 //!
 //! System calls go through `std` and rustix where these have a safe function. The exceptions use
@@ -60,6 +60,7 @@ mod testing;
 pub mod thread;
 pub mod timer;
 pub mod usage;
+pub mod watched;
 
 /// Error number of "operation not permitted".
 pub const EPERM: i32 = libc::EPERM;

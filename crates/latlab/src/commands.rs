@@ -21,6 +21,7 @@ mod scan;
 mod study;
 mod target_options;
 mod usage;
+mod watch;
 
 use crate::failure::{Result, failed};
 use crate::{load, probe};
@@ -54,6 +55,7 @@ enum Command {
     Study(study::Study),
     Explain(Box<explain::Explain>),
     Check(check::Check),
+    Watch(watch::Watch),
     Report(report::Report),
     Compare(compare::Compare),
     Ab(ab::Ab),
@@ -99,7 +101,9 @@ impl Command {
             | Command::Complete(_) => Some(&[Purpose::Files]),
             Command::Adapt(adapt) if adapt.only_reads() => Some(&[Purpose::Files]),
             Command::Kernel(_) => Some(rights::ELSEWHERE),
-            Command::Study(_) | Command::Doctor(_) | Command::Adapt(_) => Some(rights::HERE),
+            Command::Study(_) | Command::Doctor(_) | Command::Adapt(_) | Command::Watch(_) => {
+                Some(rights::HERE)
+            }
             Command::Run(_)
             | Command::Scan(_)
             | Command::Explain(_)
@@ -150,6 +154,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::Study(study) => study.run(),
         Command::Explain(explain) => explain.run(),
         Command::Check(check) => return check.run(),
+        Command::Watch(watch) => watch.run(),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
         Command::Ab(ab) => ab.run(),

@@ -27,6 +27,7 @@ pub(crate) mod svg;
 pub(crate) mod table;
 pub(crate) mod testcase;
 pub(crate) mod text;
+pub(crate) mod watch;
 pub(crate) mod width;
 
 pub(crate) use part::part;

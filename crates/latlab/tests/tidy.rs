@@ -130,6 +130,27 @@ fn libbpf_is_used_by_one_crate_only() {
     assert!(read("crates/latlab-bpf/src/lib.rs").contains("#![forbid(unsafe_code)]"));
 }
 
+/// A program of a user's links latlab-period, which therefore stands alone: it has the system calls
+/// that it needs, and with them the only `unsafe` outside latlab-sys.
+#[test]
+fn library_for_users_needs_the_c_library_only() {
+    let manifest = read("crates/latlab-period/Cargo.toml");
+    let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
+    let dependencies = dependencies.split('[').next().unwrap_or_default();
+    let names: Vec<&str> =
+        dependencies.lines().filter_map(|line| Some(line.split_once(" = ")?.0)).collect();
+    assert_eq!(names, ["libc"]);
+    assert!(read("crates/latlab-period/src/lib.rs").contains("#![no_std]"));
+    let unsafe_crates =
+        sources("crates/").into_iter().filter(|(_, text)| mentions(&code(text), "unsafe"));
+    let exempt = ["crates/latlab-sys/", "crates/latlab-period/"];
+    let other: Vec<String> = unsafe_crates
+        .map(|(file, _)| file)
+        .filter(|file| !exempt.iter().any(|folder| file.starts_with(folder)))
+        .collect();
+    assert_eq!(other, [""; 0], "unsafe outside latlab-sys and latlab-period");
+}
+
 /// The modules of the program, lowest first: each uses only itself and those before it.
 const LAYERS: [&str; 24] = [
     "failure",

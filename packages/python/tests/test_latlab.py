@@ -54,3 +54,22 @@ def test_program_makes_a_report(record, tmp_path):
     made = subprocess.run([latlab.program(), "report", path, "-o", page], capture_output=True)
     assert made.returncode == 0, made.stderr
     assert "cyclic" in page.read_text()
+
+
+def test_period_runs_cycles_that_are_due_whole_periods_apart():
+    from latlab.period import Period
+
+    with Period(2_000_000, name="test", lock_memory=False) as period:
+        missed = sum(period.wait() for _ in range(20))
+        end = period.summary()
+    assert (end.cycles, end.missed) == (20, missed)
+    assert end.lateness_min_ns <= end.lateness_max_ns
+    with pytest.raises(ValueError, match="has ended"):
+        period.wait()
+
+
+def test_period_that_is_refused_says_why():
+    from latlab.period import Period
+
+    with pytest.raises(OSError, match="10 us to 1 h"):
+        Period(1)

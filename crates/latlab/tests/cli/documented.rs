@@ -1,5 +1,6 @@
 //! Commands of the documentation: each is run as it is shown, with a shorter measurement.
 
+use crate::period::library::{self, library};
 use crate::program::{
     LATLAB, Output, Running, command, folder, latlab, lock_machine, root, run, wait_until,
 };
@@ -12,6 +13,8 @@ use std::sync::OnceLock;
 /// Replacements for placeholders of the reader's own values, and for commands that take hours.
 const REPLACEMENTS: &[(&str, &str)] = &[
     ("--pid 1234", "--pid $$"),
+    // Any other program with this name could run here.
+    ("$(pidof control)", "$(cat control.pid)"),
     ("127.0.0.1:9464", "127.0.0.1:0"),
     ("--out fig9/", "--list-cells"),
     ("--out quick/", "--list-cells"),
@@ -70,6 +73,10 @@ fn shortened(command: &str) -> String {
     }
     if measures(&words[1]) && words.iter().any(|word| in_guest(word)) {
         words.insert(2, "--limit 4min".to_owned());
+    }
+    if words[1] == "watch" && !words.iter().any(|word| word == "--once" || word == "--for") {
+        // The loop does not end.
+        words.push("--for 1s".to_owned());
     }
     let has_length = |word: &String| ["--for", "--count"].contains(&word.as_str());
     if !words.iter().any(has_length) {
@@ -161,6 +168,8 @@ struct PageTest {
     workspace: tempfile::TempDir,
     /// The daemon that a command of the page has started.
     daemon: Option<Running>,
+    /// The loop that the page watches.
+    control: Option<Running>,
 }
 
 impl PageTest {
@@ -170,6 +179,9 @@ impl PageTest {
         let ends = ["--dry-run", "--for", "--restore", "--replay", "status"];
         if adapts && !words.contains(&"status") {
             self.stop_daemon();
+        }
+        if line.contains("control.pid") && self.control.is_none() {
+            self.start_control();
         }
         let mut shell = self.shell(line);
         if adapts && !words.iter().any(|word| ends.contains(word)) {
@@ -198,6 +210,15 @@ impl PageTest {
         Running::start(command("exec --fifo 1 --").arg(path).arg("60"))
     }
 
+    /// Starts the loop of an example, and writes its number to a file.
+    fn start_control(&mut self) {
+        let folder = self.workspace.path();
+        let control = library::start(&library().compile("control", folder));
+        fs::write(folder.join("control.pid"), control.pid().to_string())
+            .expect("the folder is the test's own");
+        self.control = Some(control);
+    }
+
     fn shell(&self, line: &str) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut shell = Command::new("sh");
@@ -220,7 +241,7 @@ fn test_page(page: &str) {
     if !root() {
         return;
     }
-    let mut test = PageTest { workspace: workspace(), daemon: None };
+    let mut test = PageTest { workspace: workspace(), daemon: None, control: None };
     let commands = commands(page);
     assert!(!commands.is_empty(), "{page} has no command");
     // A daemon changes this machine until another command ends it.
@@ -248,6 +269,7 @@ pages! {
     scan_commands_work: "docs/scan.md",
     explain_commands_work: "docs/explain.md",
     check_commands_work: "docs/check.md",
+    period_commands_work: "docs/period.md",
     laboratory_commands_work: "docs/laboratory.md",
     adapt_commands_work: "docs/adapt.md",
     daemon_commands_work: "docs/daemon.md",

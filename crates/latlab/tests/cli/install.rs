@@ -1,4 +1,5 @@
-//! `make install`: the program, its manual pages, completions and the unit, below a folder.
+//! `make install`: the program, the library for loops, manual pages, completions and the unit, below a
+//! folder.
 
 use crate::program::{LATLAB, Missing, entries, folder, not_run, run};
 use std::fs;
@@ -12,6 +13,10 @@ fn install(folder: &Path) {
     // The program is taken as it is.
     make.args(["--silent", "--old-file", LATLAB, "install", &format!("LATLAB={LATLAB}")]);
     make.args([&format!("DESTDIR={}", folder.display()), "PREFIX=/opt/latlab"]);
+    // Built in a folder of its own: cargo is building the tests'.
+    let library = tree.join("target/period");
+    make.arg(format!("PERIOD={}/liblatlab-period", library.display()));
+    make.arg(format!("CARGO_TARGET_DIR={}", library.display()));
     let output = run(make.current_dir(tree).env_remove("MAKEFLAGS"));
     assert_eq!(output.code(), Some(0), "{output:?}");
 }
@@ -33,6 +38,7 @@ fn install_puts_program_pages_completions_and_unit_below_prefix() {
     assert!(unit.contains("ExecStart=/opt/latlab/bin/latlab adapt\n"), "{unit}");
     assert!(!unit.contains("/usr/local/"), "{unit}");
     assert_eq!(entries(folder.path()), [folder.path().join("opt")]);
+    assert_links(folder.path());
     assert_shown(&prefix.join("share/man/man1"));
 }
 
@@ -60,4 +66,23 @@ fn assert_shown(pages: &Path) {
         let title = name.to_uppercase();
         assert!(output.stdout.to_uppercase().contains(&title), "{name}: {output:?}");
     }
+}
+
+/// Asserts that pkg-config finds the installed library, with which a program links and runs.
+fn assert_links(folder: &Path) {
+    let prefix = folder.join("opt/latlab");
+    let mut config = Command::new("pkg-config");
+    config.args(["--cflags", "--libs", "latlab-period"]).env("PKG_CONFIG_SYSROOT_DIR", folder);
+    let config = run(config.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")));
+    assert_eq!(config.code(), Some(0), "{config:?}");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/control.c");
+    let program = folder.join("control");
+    let mut cc = Command::new("cc");
+    cc.args(["-o"]).arg(&program).arg(source).args(config.stdout.split_whitespace());
+    let compiled = run(&mut cc);
+    assert_eq!(compiled.code(), Some(0), "{compiled:?}");
+    let mut loads = Command::new("ldd");
+    let loads = run(loads.arg(&program).env("LD_LIBRARY_PATH", prefix.join("lib")));
+    assert!(loads.stdout.contains("liblatlab-period.so.0 => "), "{loads:?}");
+    fs::remove_file(program).expect("it was just made");
 }

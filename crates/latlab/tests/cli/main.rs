@@ -34,6 +34,7 @@ mod loads;
 mod missing;
 mod offline;
 mod parquet;
+mod period;
 mod player;
 mod program;
 mod realfeel;

@@ -1,0 +1,92 @@
+//! The library as users get it, built once for all tests, and programs with it.
+
+use crate::program::{LATLAB, Running, latlab, run, wait_until};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The library for C, and a folder for the compiler.
+pub(crate) struct Library {
+    folder: PathBuf,
+}
+
+pub(crate) fn tree() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate lies in crates/")
+}
+
+/// Builds the library as `make install` does, in a folder of its own: cargo is building the tests'.
+pub(crate) fn library() -> &'static Library {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let folder = tree().join("target/period");
+        let path = folder.join("liblatlab-period");
+        let mut make = Command::new("make");
+        make.arg("--silent").arg(format!("PERIOD={}", path.display()));
+        make.arg(format!("CARGO_TARGET_DIR={}", folder.display()));
+        make.arg(format!("{}.so", path.display()));
+        let output = run(make.current_dir(tree()).env_remove("MAKEFLAGS"));
+        assert_eq!(output.code(), Some(0), "{output:?}");
+        Library { folder }
+    })
+}
+
+impl Library {
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file of the library with this extension.
+    pub(crate) fn path(&self, extension: &str) -> PathBuf {
+        self.folder.join("liblatlab-period").with_extension(extension)
+    }
+
+    /// Compiles an example as a static program, as guests need it.
+    pub(crate) fn compile(&self, name: &str, into: &Path) -> PathBuf {
+        self.cc(name, into, &["-static".to_owned(), self.path("a").display().to_string()])
+    }
+
+    /// Compiles an example with the shared library.
+    pub(crate) fn compile_shared(&self, name: &str, into: &Path) -> PathBuf {
+        // The name by which it is found, as `make install` makes it a link.
+        let link = self.folder.join("liblatlab-period.so.0");
+        let _ = std::os::unix::fs::symlink("liblatlab-period.so", link);
+        self.cc(name, into, &[format!("-L{}", self.folder.display()), "-llatlab-period".to_owned()])
+    }
+
+    fn cc(&self, name: &str, into: &Path, words: &[String]) -> PathBuf {
+        let (program, source) = (into.join(name), tree().join(format!("examples/{name}.c")));
+        let mut cc = Command::new("cc");
+        cc.args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&program);
+        cc.arg(source).arg("-I").arg(tree().join("crates/latlab-period/include")).args(words);
+        let output = run(&mut cc);
+        assert_eq!(output.code(), Some(0), "{output:?}");
+        program
+    }
+
+    /// Builds the example in Rust.
+    pub(crate) fn rust_example(&self) -> PathBuf {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--locked", "--package", "latlab-period"]);
+        cargo.args(["--example", "control", "--target-dir"]).arg(&self.folder);
+        let output = run(cargo.current_dir(tree()));
+        assert_eq!(output.code(), Some(0), "{output:?}");
+        // target/TRIPLE/debug/latlab
+        let triple = Path::new(LATLAB).ancestors().nth(2).and_then(Path::file_name);
+        let triple = triple.expect("the tests are built for an explicit target");
+        let built = self.folder.join(triple).join("debug/examples/control");
+        assert!(built.is_file(), "{}", built.display());
+        built
+    }
+}
+
+/// Starts the control loop for longer than any test, and waits until it has run cycles.
+pub(crate) fn start(program: &Path) -> Running {
+    let running = Running::start(Command::new(program).arg("1000000000"));
+    let pid = running.pid();
+    wait_until("the loop runs", || {
+        let output = latlab(&format!("watch {pid} --once --json"));
+        output.code() == Some(0) && !output.stdout.contains("\"cycles\":0,")
+    });
+    running
+}

@@ -1,0 +1,27 @@
+//! A control loop of 1 kHz: each cycle reads a sensor, computes, and sets an actuator, both simulated.
+//! The argument is the number of cycles (1000): cargo run --example control
+
+use latlab_period::{Period, Policy, Settings};
+use std::error::Error;
+use std::time::Duration;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let cycles = std::env::args().nth(1).map_or(Ok(1000), |cycles| cycles.parse::<u64>())?;
+    let mut period = Period::start(&Settings {
+        name: Some("control"),
+        policy: Policy::Fifo(80),
+        ..Settings::every(Duration::from_millis(1))
+    })?;
+    let (mut position, mut force) = (0.0, 0.0);
+    for _ in 0..cycles {
+        period.wait()?;
+        position += (force - position) / 100.0; // the sensor
+        force += (1.0 - position) / 10.0; // the actuator
+    }
+    let summary = period.summary();
+    println!(
+        "{} cycles, {} overruns, {} missed, at most {} ns late",
+        summary.cycles, summary.overruns, summary.missed, summary.lateness_max_ns
+    );
+    Ok(())
+}
