@@ -11,13 +11,16 @@ use crate::histogram::Histogram;
 /// maximum.
 pub(super) const BEYOND: f64 = 10.0;
 
+/// Lower quantiles are no measure of lateness.
+const LATE: f64 = 0.9;
+
 /// The figures of a latency that are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judging {
     /// All quantiles with enough samples.
     Quantiles,
-    /// How late it gets: the highest quantile with enough samples, and the worst sample. All runs
-    /// must have the same length, because maxima grow with the number of samples.
+    /// How late it gets: the highest quantile with enough samples, from p90 on, and the worst sample.
+    /// All runs must have the same length, because maxima grow with the number of samples.
     Lateness,
 }
 
@@ -108,6 +111,7 @@ impl Judging {
         let rows = latency.judged_rows().into_iter();
         let mut rows: Vec<_> = rows.filter(|(_, q)| runs.have_beyond(*q)).collect();
         if self == Judging::Lateness {
+            rows.retain(|(_, quantile)| *quantile >= LATE);
             rows.drain(..rows.len().saturating_sub(1));
             rows.extend(
                 latency.rows.iter().position(|row| row.name == "max").map(|row| (row, 1.0)),

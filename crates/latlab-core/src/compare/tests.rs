@@ -88,6 +88,18 @@ fn lateness_differs_by_a_single_late_sample_in_each_run() {
     );
 }
 
+/// Sixty samples have ten above the median only, which is twice as long.
+#[test]
+fn lateness_is_not_judged_by_the_median() {
+    let side = |offset: u64, times: u64| -> Vec<Record> {
+        let samples =
+            |n: u64| (0..60).map(move |nth| if nth < 59 { times * 5_000 + n } else { 90_000 });
+        (0..8).map(|n| run("cyclic", 10 * n + offset, &samples(n).collect::<Vec<_>>())).collect()
+    };
+    let comparison = compare_lateness_at(&side(0, 1), &side(5, 2), turns::last_look(8)).unwrap();
+    assert_eq!(verdicts(&comparison.latencies[0]), [("max", Verdict::Same)]);
+}
+
 #[test]
 fn ratio_below_a_hundredth_is_a_divisor() {
     assert_eq!((by(0.0025), by(0.01)), ("÷ 400".to_owned(), "÷ 100".to_owned()));

@@ -1,7 +1,7 @@
 //! Evidence in a window beyond its segments, as causes need it.
 
 use super::segment::{Activity, Phase, Segment, segments};
-use super::{Event, EventKind, InterruptedContext, Line, Window};
+use super::{Event, EventKind, InterruptedContext, Line, Task, Window};
 use crate::time::Nanos;
 
 /// The longest time from the end of a handler to the next one if that has been pending, or to the
@@ -168,6 +168,25 @@ impl Window {
     /// `moment`, although this task was on its run queue. Evidence is an interrupt that interrupts
     /// user mode: the kernel checks for rescheduling on each return to user mode.
     pub fn was_left_waiting(&self, moment: Nanos) -> bool {
+        self.interrupted_meanwhile(moment, |task, context| {
+            context.user && task.prio > self.task.prio
+        })
+    }
+
+    /// Whether the CPU was idle again after `moment`, although this task was on its run queue.
+    /// Evidence is an interrupt of the idle task, which checks for rescheduling after each
+    /// interrupt.
+    pub fn was_left_idle(&self, moment: Nanos) -> bool {
+        self.interrupted_meanwhile(moment, |task, _| task.is_idle())
+    }
+
+    /// Whether an interrupt from `moment` on has interrupted something like this while the task was
+    /// runnable on this CPU.
+    fn interrupted_meanwhile(
+        &self,
+        moment: Nanos,
+        is_like_this: impl Fn(&Task, InterruptedContext) -> bool,
+    ) -> bool {
         let Some(ready) = self.ready_here() else { return false };
         let waiting = self.events.iter().filter(|event| event.at > ready);
         let waiting = waiting.take_while(|event| event.at < self.switched);
@@ -175,9 +194,8 @@ impl Window {
         // The first interrupt after a wake-up from another CPU is the one that makes the kernel
         // check.
         let unchecked = usize::from(self.waker_cpu != self.cpu);
-        { came.skip(unchecked) }.any(|(task, (at, _, context))| {
-            at >= moment && context.user && task.prio > self.task.prio
-        })
+        { came.skip(unchecked) }
+            .any(|(task, (at, _, context))| at >= moment && is_like_this(&task, context))
     }
 
     /// The time from which the CPU that then ran the task knew that it is runnable.

@@ -23,7 +23,7 @@ type Rule = fn(&Evidence<'_>) -> Option<Turn>;
 /// its, and what the kernel does not report have none; nor has the work of the task itself.
 const TABLE: &[(&str, &[Rule])] = &[
     ("timer-resolution", &[realtime_policy]),
-    ("timer-callbacks", &[timers_stay, elsewhere]),
+    ("timer-callbacks", &[above_softirqs, timers_stay, elsewhere]),
     ("interrupt", &[nmi_watchdog, elsewhere]),
     ("interrupts-off", &[small_batches, background_work, elsewhere]),
     ("softirq", &[above_softirqs, timers_stay, elsewhere]),
@@ -108,7 +108,7 @@ fn realtime_policy(evidence: &Evidence<'_>) -> Option<Turn> {
     is_ordinary.then(|| outrank(evidence)).flatten()
 }
 
-/// Against softirqs, which are tasks on `PREEMPT_RT`.
+/// Against softirqs, which are tasks on `PREEMPT_RT`, and against the timers that they call.
 fn above_softirqs(evidence: &Evidence<'_>) -> Option<Turn> {
     let are_tasks = evidence.machine().preempt.as_deref() == Some("rt");
     are_tasks.then(|| outrank(evidence)).flatten()

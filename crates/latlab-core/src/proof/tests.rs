@@ -77,6 +77,14 @@ fn ordinary_task_gets_a_real_time_policy_and_a_deadline_stays() {
     assert!(candidates(&record).is_empty());
 }
 
+/// The thread of the softirq calls timers there, elsewhere an interrupt does.
+#[test]
+fn priority_is_above_that_of_timers_on_preempt_rt_only() {
+    let cause = || vec![share("timer-callbacks", "HRTIMER", "timerfd_tmrproc", 900)];
+    assert_eq!(turns(&explained(machine("rt"), cause())), ["FIFO priority 98"]);
+    assert!(turns(&explained(machine("full"), cause())).is_empty());
+}
+
 #[test]
 fn preemption_is_turned_only_where_the_kernel_can() {
     let cause = || vec![share("non-preemptible", "load:procfs", "string", 2_000)];

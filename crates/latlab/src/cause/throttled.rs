@@ -12,7 +12,9 @@ use std::cmp::Ordering;
 ///
 /// Recognized by a switch to a lower-priority task, or to the idle task, while the task was on the
 /// run queue of that CPU; or by an interrupt in user space of such a task: the kernel never returns
-/// to user space while a reschedule is pending. The limit is real-time throttling, the deadline
+/// to user space while a reschedule is pending. On bare metal and in the laboratory an interrupt of
+/// the idle task shows the same; the host of a virtual machine may deliver one before the idle task
+/// has looked. The limit is real-time throttling, the deadline
 /// server of SCHED_OTHER tasks, the budget of a SCHED_DEADLINE task, or the bandwidth of a control
 /// group (Documentation/scheduler/sched-rt-group.rst, sched-deadline.rst, sched-bwc.rst).
 #[derive(Debug, clap::Args)]
@@ -24,11 +26,13 @@ impl Describe for Throttled {
 }
 
 impl Cause for Throttled {
-    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
+    fn claim(segment: &Segment, window: &Window, on: &Circumstances) -> Option<Culprit> {
         let (task, order) = instead(segment, window)?;
         let passed_over = segment.phase == Phase::Runnable
             && order == Ordering::Greater
-            && (window.was_passed_over(segment.from) || window.was_left_waiting(segment.to));
+            && (window.was_passed_over(segment.from)
+                || window.was_left_waiting(segment.to)
+                || !on.hypervisor && task.is_idle() && window.was_left_idle(segment.to));
         passed_over.then_some(Culprit { task: Some(task), ..Culprit::default() })
     }
 }
@@ -71,6 +75,22 @@ mod tests {
         assert!(
             !charged(&left_waiting(KERNEL), METAL).iter().any(|(cause, _)| *cause == "throttled")
         );
+    }
+
+    /// The idle CPU takes the interrupt that wakes the task, and stays idle until another comes.
+    #[test]
+    fn idle_cpu_that_stays_idle_is_charged_to_throttling_except_in_virtual_machine() {
+        let window = scene(&[
+            (18_000, IDLE, timer_upon(KERNEL)),
+            (20_500, IDLE, EventKind::InterruptEnd),
+            (27_000, IDLE, timer_upon(KERNEL)),
+            (28_000, IDLE, EventKind::InterruptEnd),
+        ]);
+        let ends = [("throttled", 6_500), ("interrupt", 1_000), ("idle-exit", 2_000)];
+        let charges = charged(&window, METAL);
+        let after = charges.iter().position(|(cause, _)| *cause == "throttled");
+        assert_eq!(charges[after.expect("it is throttled")..][..3], ends);
+        assert!(!charged(&window, GUEST).iter().any(|(cause, _)| *cause == "throttled"));
     }
 
     /// A task of higher priority runs first, in user mode.

@@ -53,6 +53,7 @@ pub(crate) fn record(times: u64) -> Record {
             path: None,
         }],
         explained: None,
+        proofs: None,
         work: vec![Work {
             load: "disk".to_owned(),
             unit: "MiB written".to_owned(),

@@ -60,7 +60,9 @@ pub(in crate::commands) fn prove(
 /// The verdict where no remedy can be tried; none where nothing was late.
 fn nothing_to_try(not_turned: &[String]) -> Option<Failure> {
     if not_turned.is_empty() {
-        format::say("nothing was late, so that there is nothing to prove");
+        format::say(
+            "nothing was late, so that nothing is to be proven: set a threshold with --above",
+        );
         return None;
     }
     let why =

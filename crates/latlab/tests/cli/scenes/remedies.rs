@@ -1,7 +1,7 @@
 //! Machines made bad in ways whose remedy is known, which `explain --prove` has to find. It must
 //! claim no effect of anything else, and leave all as it was.
 
-use crate::program::{Output, latlab};
+use crate::program::{Output, assert_once_in_three, latlab, lock_machine, root};
 use latlab_core::proof::{Outcome, Proof, Proofs};
 
 /// Runs `explain --prove` with these words in a guest, and returns its output.
@@ -18,17 +18,16 @@ fn proofs(output: &Output) -> Proofs {
     record.proofs.unwrap_or_else(|| panic!("no proofs: {}", output.stderr))
 }
 
-fn helping(proofs: &Proofs) -> Vec<String> {
-    proofs.tried.iter().filter(|proof| proof.helped()).map(|proof| proof.turn.words()).collect()
-}
-
-/// Asserts that these remedies help and no others, and that the worst sample is less than a tenth of
-/// what it was with each of them.
-fn assert_helping(words: &str, expected: &[&str]) {
+/// Asserts that these remedies help and no others, and that with each the worst sample is shorter
+/// than it was by this factor at least.
+fn assert_helping(words: &str, expected: &[(&str, f64)]) {
     let proofs = proofs(&prove(words));
-    assert_eq!(helping(&proofs), expected, "{proofs:?}");
-    let helping = proofs.tried.iter().filter(|proof| proof.helped());
-    assert!(helping.map(worst_ratio).all(|ratio| ratio < 0.1), "{proofs:?}");
+    let helping: Vec<&Proof> = proofs.tried.iter().filter(|proof| proof.helped()).collect();
+    let names: Vec<String> = helping.iter().map(|proof| proof.turn.words()).collect();
+    assert_eq!(names, expected.iter().map(|(name, _)| *name).collect::<Vec<_>>(), "{proofs:?}");
+    for (proof, (_, factor)) in helping.iter().zip(expected) {
+        assert!(worst_ratio(proof) * factor < 1.0, "{proof:?}");
+    }
 }
 
 /// The ratio of the worst sample with the remedy to that without it.
@@ -37,13 +36,30 @@ fn worst_ratio(proof: &Proof) -> f64 {
     judged.figures.iter().find(|figure| figure.name == "worst").expect("it is judged").ratio
 }
 
-/// A real-time load of higher priority that computes 2 ms of every 10 ms.
-const RIVAL: &str = "--load cpu:size=16,busy=2ms,every=10ms,policy=fifo,priority";
+/// A real-time load that computes 2 ms of every 10 ms. One of ten wake-ups is late, so that the usual
+/// threshold may be above them.
+const RIVAL: &str = "--above 100us --load cpu:size=16,busy=2ms,every=10ms,policy=fifo,priority";
 
 #[test]
 fn low_priority_is_proven_to_be_the_cause() {
     let words = format!("cyclic:priority=10 {RIVAL}=50 --count 100 --on lab:rt");
-    assert_helping(&words, &["FIFO priority 98"]);
+    assert_helping(&words, &[("FIFO priority 98", 100.0)]);
+}
+
+/// The host of a virtual machine may be late itself, and the recorder may miss an event.
+#[test]
+fn low_priority_is_proven_to_be_the_cause_on_this_machine() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    assert_once_in_three(|| {
+        let output = prove(&format!("cyclic:priority=10 {RIVAL}=50 --for 1s"));
+        let proofs = proofs(&output);
+        let is_raised = |proof: &&Proof| proof.turn.words() == "FIFO priority 98";
+        let helps = proofs.tried.iter().find(is_raised).is_some_and(Proof::helped);
+        if helps { Ok(()) } else { Err(format!("{proofs:?}")) }
+    });
 }
 
 /// There is no higher priority, so that nothing can be tried, and nothing is claimed.
@@ -58,12 +74,12 @@ fn highest_priority_is_not_raised() {
 
 #[test]
 fn voluntary_preemption_is_mended_by_full_preemption() {
-    assert_helping("--load procfs --count 100 --on lab:rapid-reaction", &["preempt=full"]);
+    assert_helping("--load procfs --count 100 --on lab:rapid-reaction", &[("preempt=full", 10.0)]);
 }
 
 #[test]
 fn missing_preemption_is_mended_by_full_preemption() {
-    assert_helping("--load procfs --count 100 --on lab:utime", &["preempt=full"]);
+    assert_helping("--load procfs --count 100 --on lab:utime", &[("preempt=full", 10.0)]);
 }
 
 /// Before Linux 6.12, the kernel stops all real-time tasks of a CPU for the rest of a period.
@@ -72,7 +88,23 @@ fn throttling_is_mended_by_lifting_its_limit() {
     let words = "cyclic:priority=90 --set rt_runtime_us=100000 --load \
                  cpu:size=16,busy=150ms,every=1s,policy=fifo,priority=50 --for 1500ms --on \
                  lab:v6.1-rt";
-    assert_helping(words, &["rt_runtime_us=-1"]);
+    assert_helping(words, &[("rt_runtime_us=-1", 1_000.0)]);
+}
+
+/// The kernel clears a huge page in one piece when it allocates it. Smaller pages take less at once;
+/// full preemption mends more.
+#[test]
+fn huge_pages_are_proven_to_be_a_cause() {
+    let words = "--load exit --count 100 --on lab:utime";
+    assert_helping(words, &[("preempt=full", 50.0), ("transparent_hugepage=madvise", 3.0)]);
+}
+
+/// Many timers that expire together keep the thread that calls them, of FIFO priority 1, running.
+#[test]
+fn timer_storm_is_mended_by_a_priority_above_its_thread() {
+    let storm = "--load interrupts:source=timer,timers=512,interval=500us";
+    let words = format!("cyclic:priority=1 {storm} --count 100 --on lab:rt");
+    assert_helping(&words, &[("FIFO priority 98", 5.0)]);
 }
 
 /// The report says what helped, and how to keep it.
