@@ -104,11 +104,11 @@ impl Path {
         if deepest > DEEPEST {
             return Some("a step of its path is deeper than any kernel stack");
         }
-        let steps = self.steps.iter().map(|step| step.instructions);
-        let functions = self.functions.iter().map(|spent| spent.instructions);
+        let mut steps = self.steps.iter().map(|step| step.instructions);
+        let mut functions = self.functions.iter().map(|spent| spent.instructions);
         let sums = [
-            steps.fold(Some(self.unseen.0), |sum, one| sum?.checked_add(one)),
-            functions.fold(Some(0), |sum: Option<u64>, one| sum?.checked_add(one)),
+            steps.try_fold(self.unseen.0, u64::checked_add),
+            functions.try_fold(0, u64::checked_add),
         ];
         let ends = self.held.iter().map(|held| held.from.0.checked_add(held.ns.0));
         let is_endless = sums.into_iter().chain(ends).any(|time| time.is_none());

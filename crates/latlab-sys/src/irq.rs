@@ -236,7 +236,7 @@ mod tests {
         let (_folder, root) = root();
         let write = |text: &str| {
             fs::File::create(root.path("sys/kernel/irq/24/actions"))
-                .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
+                .and_then(|mut file| io::Write::write_all(&mut file, text.as_bytes()))
                 .unwrap();
         };
         write("ehci_hcd:usb1,ehci_hcd:usb2,snd_hda_intel\n");
@@ -255,7 +255,7 @@ mod tests {
         }
         fs::create_dir(root.path("sys/bus/pci/devices/0/msi_irqs/31")).unwrap();
         fs::File::create(root.path("sys/bus/pci/devices/1/irq"))
-            .and_then(|mut file| std::io::Write::write_all(&mut file, b"24\n"))
+            .and_then(|mut file| io::Write::write_all(&mut file, b"24\n"))
             .unwrap();
         let drivers = drivers_by_interrupt(&root);
         let expected = [(24, "e1000e".to_owned()), (31, "e1000e".to_owned())];
