@@ -31,8 +31,14 @@ impl Agent {
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let result = match read_task() {
             Ok(Task::Plan(plan)) => self.measure(&plan, &signals),
-            Ok(Task::Command(words)) => say(execute(&words, &signals)),
-            Err(failure) => say(Err(failure)),
+            Ok(Task::Command(words)) => {
+                say(execute(&words, &signals));
+                Ok(())
+            }
+            Err(failure) => {
+                say(Err(failure));
+                Ok(())
+            }
         };
         // The client disconnects, which is a request to end: signals stay blocked, so that it does
         // not replace the exit code.
@@ -50,7 +56,10 @@ impl Agent {
         });
         match outcome {
             Ok(outcome) => self.deliver(outcome, &acknowledgements),
-            Err(failure) => say(Err(failure)),
+            Err(failure) => {
+                say(Err(failure));
+                Ok(())
+            }
         }
     }
 
@@ -89,9 +98,8 @@ fn execute(words: &[String], signals: &Signals) -> Result<Message> {
 }
 
 /// Sends the last message. The client may have disconnected.
-fn say(last: Result<Message>) -> Result<()> {
+fn say(last: Result<Message>) {
     let _ = last.unwrap_or_else(Message::Failed).send(&mut io::stdout());
-    Ok(())
 }
 
 /// Starts a thread that reads the client's messages. When the client disconnects, the run ends.

@@ -45,6 +45,7 @@ Examples:
 /// is killed. What needs a reboot is named, not tried. If nothing can be tried, it ends with 3.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct Explain {
     /// Explain wake-ups later than this [default: the worst 0.1 % of a probe's samples, or the 5000
     /// latest wake-ups of watched tasks]
