@@ -64,17 +64,29 @@ impl Library {
         program
     }
 
-    /// Builds the example in Rust.
+    /// Builds the example in Rust as a project of a user's.
     pub(crate) fn rust_example(&self) -> PathBuf {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--locked", "--package", "latlab-period"]);
-        cargo.args(["--example", "control", "--target-dir"]).arg(&self.folder);
-        let output = run(cargo.current_dir(tree()));
+        let project = self.folder.join("project");
+        let path = |path: &str| tree().join(path).display().to_string();
+        let manifest = format!(
+            "[package]\nname = \"control\"\nedition = \"2024\"\n\
+             [dependencies]\nlatlab-period = {{ path = {:?} }}\n\
+             [[bin]]\nname = \"control\"\npath = {:?}\n[workspace]\n",
+            path("crates/latlab-period"),
+            path("examples/control.rs"),
+        );
+        std::fs::create_dir_all(&project).expect("target/ can be written");
+        std::fs::write(project.join("Cargo.toml"), manifest).expect("target/ can be written");
+        std::fs::copy(tree().join("Cargo.lock"), project.join("Cargo.lock"))
+            .expect("target/ can be written");
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "--offline", "--target-dir"]).arg(&self.folder);
+        let output = run(cargo.current_dir(&project));
         assert_eq!(output.code(), Some(0), "{output:?}");
         // target/TRIPLE/debug/latlab
         let triple = Path::new(LATLAB).ancestors().nth(2).and_then(Path::file_name);
         let triple = triple.expect("the tests are built for an explicit target");
-        let built = self.folder.join(triple).join("debug/examples/control");
+        let built = self.folder.join(triple).join("debug/control");
         assert!(built.is_file(), "{}", built.display());
         built
     }
