@@ -43,7 +43,7 @@ impl Library {
 
     /// Compiles an example as a static program, as guests need it.
     pub(crate) fn compile(&self, name: &str, into: &Path) -> PathBuf {
-        self.cc(name, into, &["-static".to_owned(), self.path("a").display().to_string()])
+        cc(name, into, &["-static".to_owned(), self.path("a").display().to_string()])
     }
 
     /// Compiles an example with the shared library.
@@ -51,17 +51,7 @@ impl Library {
         // The name by which it is found, as `make install` makes it a link.
         let link = self.folder.join("liblatlab-period.so.0");
         let _ = std::os::unix::fs::symlink("liblatlab-period.so", link);
-        self.cc(name, into, &[format!("-L{}", self.folder.display()), "-llatlab-period".to_owned()])
-    }
-
-    fn cc(&self, name: &str, into: &Path, words: &[String]) -> PathBuf {
-        let (program, source) = (into.join(name), tree().join(format!("examples/{name}.c")));
-        let mut cc = Command::new("cc");
-        cc.args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&program);
-        cc.arg(source).arg("-I").arg(tree().join("crates/latlab-period/include")).args(words);
-        let output = run(&mut cc);
-        assert_eq!(output.code(), Some(0), "{output:?}");
-        program
+        cc(name, into, &[format!("-L{}", self.folder.display()), "-llatlab-period".to_owned()])
     }
 
     /// Builds the example in Rust as a project of a user's.
@@ -90,6 +80,17 @@ impl Library {
         assert!(built.is_file(), "{}", built.display());
         built
     }
+}
+
+/// Compiles an example in C.
+fn cc(name: &str, into: &Path, words: &[String]) -> PathBuf {
+    let (program, source) = (into.join(name), tree().join(format!("examples/{name}.c")));
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&program);
+    cc.arg(source).arg("-I").arg(tree().join("crates/latlab-period/include")).args(words);
+    let output = run(&mut cc);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    program
 }
 
 /// Starts the control loop for longer than any test, and waits until it has run cycles.
