@@ -1,5 +1,5 @@
 //! A control loop of 1 kHz: each cycle reads a sensor, computes, and sets an actuator, both simulated.
-//! The argument is the number of cycles (1000): cargo run --example control
+//! The argument is the number of cycles (1000). Cargo.toml needs the dependency latlab-period.
 
 use latlab_period::{Period, Policy, Settings};
 use std::error::Error;

@@ -53,21 +53,35 @@ const WAKE_UPS: usize = 100;
 /// The 99th percentile of them.
 const HIGH: usize = WAKE_UPS - 2;
 
-/// Measures how long this thread takes to wake up, with sleeps of at most 2 ms. Returns the 99th
-/// percentile in nanoseconds, or `at_most` or half of the period if that is shorter.
+/// Measures how long this thread takes to wake up, with sleeps of 2 ms, or of a period if that is
+/// shorter, to twice as long; to a tick longer where timers expire at ticks. Returns the 99th percentile
+/// in nanoseconds, or `at_most` or half of the period if that is shorter.
 pub(crate) fn wake_up_latency(period: u64, at_most: u64) -> u64 {
     /// Idle states depend on how long a CPU sleeps; a long period must not make the start long.
     const LONGEST: u64 = 2_000_000;
+    /// Has no factor in common with the number of wake-ups, so that each length occurs once.
+    const STEP: usize = 61;
     if at_most == 0 {
         return 0;
     }
-    let mut latencies = [0; WAKE_UPS];
-    for latency in &mut latencies {
-        let due = now() + period.min(LONGEST);
+    let (mut latencies, shortest) = ([0; WAKE_UPS], period.min(LONGEST));
+    let range = shortest.max(resolution());
+    for (nth, latency) in latencies.iter_mut().enumerate() {
+        // A wake-up at a tick begins each sleep of one length at the same distance from the next tick.
+        let further = (nth * STEP % WAKE_UPS) as u64 * range / WAKE_UPS as u64;
+        let due = now() + shortest + further;
         *latency = until(due, 0) - due;
     }
     latencies.sort_unstable();
     latencies[HIGH].min(at_most).min(period / 2)
+}
+
+/// The resolution of timers: 1 ns, or a tick where there are no high-resolution timers.
+fn resolution() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid to write to, and every Linux has this clock.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_nsec.cast_unsigned()
 }
 
 #[cfg(test)]

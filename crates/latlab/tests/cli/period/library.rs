@@ -43,7 +43,7 @@ impl Library {
 
     /// Compiles an example as a static program, as guests need it.
     pub(crate) fn compile(&self, name: &str, into: &Path) -> PathBuf {
-        self.cc(name, into, &["-static".to_owned(), self.path("a").display().to_string()])
+        cc(name, into, &["-static".to_owned(), self.path("a").display().to_string()])
     }
 
     /// Compiles an example with the shared library.
@@ -51,33 +51,46 @@ impl Library {
         // The name by which it is found, as `make install` makes it a link.
         let link = self.folder.join("liblatlab-period.so.0");
         let _ = std::os::unix::fs::symlink("liblatlab-period.so", link);
-        self.cc(name, into, &[format!("-L{}", self.folder.display()), "-llatlab-period".to_owned()])
+        cc(name, into, &[format!("-L{}", self.folder.display()), "-llatlab-period".to_owned()])
     }
 
-    fn cc(&self, name: &str, into: &Path, words: &[String]) -> PathBuf {
-        let (program, source) = (into.join(name), tree().join(format!("examples/{name}.c")));
-        let mut cc = Command::new("cc");
-        cc.args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&program);
-        cc.arg(source).arg("-I").arg(tree().join("crates/latlab-period/include")).args(words);
-        let output = run(&mut cc);
-        assert_eq!(output.code(), Some(0), "{output:?}");
-        program
-    }
-
-    /// Builds the example in Rust.
+    /// Builds the example in Rust as a project of a user's.
     pub(crate) fn rust_example(&self) -> PathBuf {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--locked", "--package", "latlab-period"]);
-        cargo.args(["--example", "control", "--target-dir"]).arg(&self.folder);
-        let output = run(cargo.current_dir(tree()));
+        let project = self.folder.join("project");
+        let path = |path: &str| tree().join(path).display().to_string();
+        let manifest = format!(
+            "[package]\nname = \"control\"\nedition = \"2024\"\n\
+             [dependencies]\nlatlab-period = {{ path = {:?} }}\n\
+             [[bin]]\nname = \"control\"\npath = {:?}\n[workspace]\n",
+            path("crates/latlab-period"),
+            path("examples/control.rs"),
+        );
+        std::fs::create_dir_all(&project).expect("target/ can be written");
+        std::fs::write(project.join("Cargo.toml"), manifest).expect("target/ can be written");
+        std::fs::copy(tree().join("Cargo.lock"), project.join("Cargo.lock"))
+            .expect("target/ can be written");
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "--offline", "--target-dir"]).arg(&self.folder);
+        let output = run(cargo.current_dir(&project));
         assert_eq!(output.code(), Some(0), "{output:?}");
         // target/TRIPLE/debug/latlab
         let triple = Path::new(LATLAB).ancestors().nth(2).and_then(Path::file_name);
         let triple = triple.expect("the tests are built for an explicit target");
-        let built = self.folder.join(triple).join("debug/examples/control");
+        let built = self.folder.join(triple).join("debug/control");
         assert!(built.is_file(), "{}", built.display());
         built
     }
+}
+
+/// Compiles an example in C.
+fn cc(name: &str, into: &Path, words: &[String]) -> PathBuf {
+    let (program, source) = (into.join(name), tree().join(format!("examples/{name}.c")));
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&program);
+    cc.arg(source).arg("-I").arg(tree().join("crates/latlab-period/include")).args(words);
+    let output = run(&mut cc);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    program
 }
 
 /// Starts the control loop for longer than any test, and waits until it has run cycles.
