@@ -1,6 +1,8 @@
 //! A control loop of 1 kHz: each cycle reads a sensor, computes, and sets an actuator, both simulated.
 //! The argument is the number of cycles (1000). Cargo.toml needs the dependency latlab-period.
 
+#![allow(clippy::print_stdout, reason = "a program for the terminal")]
+
 use latlab_period::{Period, Policy, Settings};
 use std::error::Error;
 use std::time::Duration;
