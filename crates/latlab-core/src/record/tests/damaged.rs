@@ -50,7 +50,7 @@ fn record_that_would_take_all_memory_or_time_is_refused() {
     });
     let said = refused(&record);
     assert!(said.ends_with("a step of its path is deeper than any kernel stack"), "{said}");
-    let path = record.worst[0].path.as_mut().unwrap();
+    let path = record.worst.last_mut().unwrap().path.as_mut().unwrap();
     path.steps = vec![Step { instructions: u64::MAX, ..step(0) }, step(0)];
     let said = refused(&record);
     assert!(said.ends_with("its path takes longer than any run"), "{said}");
