@@ -39,12 +39,13 @@ Examples:
 /// With --prove it then tries what can be changed at once against the leading causes: settings of
 /// the kernel, the priority of the probe, the place of the loads, and mechanisms of latlab adapt. It
 /// measures without and with each change, in turns, without tracing, and compares the worst sample
-/// and the highest quantile with enough samples as latlab ab does: after 6, 8 and 10 turns, in the
+/// and the highest quantile with enough samples, from p90 on, as latlab ab does: after 6, 8 and 10 turns, in the
 /// laboratory 6 with different seeds. It says which changes helped and by how much, which showed no
 /// effect, and how to keep those that helped. Each change is undone after each turn, also if latlab
 /// is killed. What needs a reboot is named, not tried. If nothing can be tried, it ends with 3.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub(super) struct Explain {
     /// Explain wake-ups later than this [default: the worst 0.1 % of a probe's samples, or the 5000
     /// latest wake-ups of watched tasks]
