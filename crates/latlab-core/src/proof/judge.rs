@@ -43,7 +43,7 @@ pub struct JudgedFigure {
     pub without: Nanos,
     /// Of all runs with the remedy together.
     pub with: Nanos,
-    /// The ratio of with to without: where runs differ, the median over them.
+    /// The ratio of with to without: of pairs the median, of other runs that of the medians over them.
     pub ratio: f64,
     /// Its 95 % confidence interval; none where time is exactly repeatable and runs do not differ.
     #[serde(skip_serializing_if = "Option::is_none", default)]

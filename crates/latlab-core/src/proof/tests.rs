@@ -4,7 +4,7 @@ mod chance;
 
 use super::*;
 use crate::cpulist::CpuList;
-use crate::machine::Machine;
+use crate::machine::{IdleState, Machine};
 use crate::plan::{Part, Plan, Setting};
 use crate::record::explained::{Explained, Share, Stack};
 use crate::record::{Record, tests};
@@ -130,6 +130,53 @@ fn loads_move_only_where_a_cpu_is_free() {
     assert_eq!(moved.loads[0].params["on"], json!("others"));
     record.plan.loads.clear();
     assert!(turns(&record).is_empty());
+}
+
+#[test]
+fn governor_is_turned_only_where_it_varies_the_frequency() {
+    let mut varying = machine("rt");
+    varying.governor = Some("schedutil".to_owned());
+    varying.processor.frequency.governors =
+        ["schedutil", "performance"].map(str::to_owned).to_vec();
+    let cause = || vec![share("dispatch", "", "", 900)];
+    assert_eq!(turns(&explained(varying.clone(), cause())), ["governor=performance"]);
+    let constant = Machine { governor: Some("performance".to_owned()), ..varying.clone() };
+    assert!(turns(&explained(constant, cause())).is_empty());
+    varying.processor.frequency.governors.pop();
+    assert!(turns(&explained(varying, cause())).is_empty());
+}
+
+#[test]
+fn idle_states_are_limited_only_where_there_are_some() {
+    let cause = || vec![share("idle-exit", "", "", 900)];
+    assert!(turns(&explained(machine("rt"), cause())).is_empty());
+    let mut idle = machine("rt");
+    idle.processor.idle.states = vec![IdleState { name: "C6".to_owned(), ..IdleState::default() }];
+    assert_eq!(turns(&explained(idle.clone(), cause())), ["cpu_dma_latency=0"]);
+    idle.processor.idle.cpu_dma_latency_us = Some(0);
+    assert!(turns(&explained(idle, cause())).is_empty());
+}
+
+#[test]
+fn thread_of_the_memory_management_is_turned_only_where_it_is_to_blame() {
+    let of = |culprit| vec![share("non-preemptible", culprit, "x", 900)];
+    let kcompactd = explained(machine("rt"), of("kcompactd0"));
+    assert_eq!(turns(&kcompactd), ["compaction_proactiveness=0"]);
+    let mut merging = machine("rt");
+    merging.memory.ksm = Some(1);
+    assert_eq!(turns(&explained(merging.clone(), of("ksmd"))), ["ksm=0"]);
+    assert!(turns(&explained(merging, of("load:disk"))).is_empty());
+}
+
+#[test]
+fn interrupt_thread_that_is_to_blame_is_adapted() {
+    let adapted = "adapting by transparent and inherit";
+    let above = explained(machine("rt"), vec![share("higher-priority", "irq/24-nvme0q1", "", 900)]);
+    assert_eq!(turns(&above), ["FIFO priority 98", adapted]);
+    let mut late = explained(machine("rt"), vec![share("interrupt-thread", "irq/24", "", 900)]);
+    assert_eq!(turns(&late), [adapted]);
+    late.plan.adapt = ["transparent", "inherit"].map(str::to_owned).to_vec();
+    assert!(turns(&late).is_empty());
 }
 
 #[test]
