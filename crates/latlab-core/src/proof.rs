@@ -4,14 +4,14 @@
 mod candidates;
 mod evidence;
 mod judge;
+mod remedy;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod words;
 
-pub use candidates::{Candidate, candidates, not_turned};
+pub use candidates::{Candidate, candidates, not_tried};
 pub use judge::{Effect, Judged, JudgedFigure, judge};
-pub use turn::Turn;
+pub use remedy::Remedy;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,16 +20,16 @@ use serde::{Deserialize, Serialize};
 pub struct Proofs {
     /// The remedies that were tried, in the order of their causes.
     pub tried: Vec<Proof>,
-    /// Leading causes against which nothing can be turned at once, each with what to do, as clauses.
+    /// Leading causes against which nothing can be changed at once, each with what to do, as clauses.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub not_turned: Vec<String>,
+    pub not_tried: Vec<String>,
 }
 
 /// A remedy that was tried, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// The change.
-    pub turn: Turn,
+    pub remedy: Remedy,
     /// The causes that it is a remedy for.
     pub causes: Vec<String>,
     /// Number of runs with and as many without it.
@@ -44,7 +44,7 @@ pub struct Proof {
 pub enum Outcome {
     /// It was measured.
     Judged(Judged),
-    /// It could not be turned, for this reason.
+    /// It could not be made, for this reason.
     Refused(String),
 }
 
@@ -52,9 +52,9 @@ impl Proofs {
     /// Adds the proofs of another run.
     pub(crate) fn add(&mut self, other: &Proofs) {
         self.tried.extend(other.tried.iter().cloned());
-        for clause in &other.not_turned {
-            if !self.not_turned.contains(clause) {
-                self.not_turned.push(clause.clone());
+        for clause in &other.not_tried {
+            if !self.not_tried.contains(clause) {
+                self.not_tried.push(clause.clone());
             }
         }
     }

@@ -1,6 +1,6 @@
-//! The table of remedies: what can be turned against each cause.
+//! The table of remedies: what can be changed against each cause.
 
-use super::Turn;
+use super::Remedy;
 use super::evidence::Evidence;
 use crate::doctor;
 use crate::record::Record;
@@ -11,13 +11,13 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The change.
-    pub turn: Turn,
+    pub remedy: Remedy,
     /// The leading causes that it is a remedy for, the largest first.
     pub causes: Vec<String>,
 }
 
 /// Returns a change if the evidence speaks for it and the machine does not have it already.
-type Rule = fn(&Evidence<'_>) -> Option<Turn>;
+type Rule = fn(&Evidence<'_>) -> Option<Remedy>;
 
 /// The remedies of each cause, the most likely first. Time of the host, late interrupts that may be
 /// its, and what the kernel does not report have none; nor has the work of the task itself.
@@ -42,31 +42,31 @@ const TABLE: &[(&str, &[Rule])] = &[
 /// The highest priority that a program should have: the kernel's own threads use 99.
 const HIGHEST: u32 = 98;
 
-/// Returns what can be turned against the leading causes of the late wake-ups of a record, each
+/// Returns what can be changed against the leading causes of the late wake-ups of a record, each
 /// change once.
 pub fn candidates(record: &Record) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = Vec::new();
     for LeadingCause { cause, .. } in verdict::leading(record).into_iter().filter(|c| !c.hosted) {
-        for turn in turns(record, &cause) {
-            match all.iter_mut().find(|known| known.turn == turn) {
+        for remedy in remedies(record, &cause) {
+            match all.iter_mut().find(|known| known.remedy == remedy) {
                 Some(known) => known.causes.push(cause.clone()),
-                None => all.push(Candidate { turn, causes: vec![cause.clone()] }),
+                None => all.push(Candidate { remedy, causes: vec![cause.clone()] }),
             }
         }
     }
     all
 }
 
-/// Returns the leading causes against which nothing can be turned at once, each with what to do, as
+/// Returns the leading causes against which nothing can be changed at once, each with what to do, as
 /// clauses.
-pub fn not_turned(record: &Record) -> Vec<String> {
+pub fn not_tried(record: &Record) -> Vec<String> {
     let without = verdict::leading(record)
         .into_iter()
-        .filter(|c| c.hosted || turns(record, &c.cause).is_empty());
+        .filter(|c| c.hosted || remedies(record, &c.cause).is_empty());
     without.map(|LeadingCause { what, remedy, .. }| format!("{what}: {remedy}")).collect()
 }
 
-fn turns(record: &Record, cause: &str) -> Vec<Turn> {
+fn remedies(record: &Record, cause: &str) -> Vec<Remedy> {
     let rules = TABLE.iter().find(|(name, _)| *name == cause).map_or(&[][..], |(_, rules)| rules);
     let evidence = Evidence { record, cause };
     rules.iter().filter_map(|rule| rule(&evidence)).collect()
@@ -78,29 +78,29 @@ fn has(evidence: &Evidence<'_>, code: &str) -> bool {
 }
 
 /// Against kernel code that runs on to its next scheduling point.
-fn preemption(evidence: &Evidence<'_>) -> Option<Turn> {
+fn preemption(evidence: &Evidence<'_>) -> Option<Remedy> {
     let machine = evidence.machine();
     let can = machine.preempt_modes.iter().any(|mode| mode == "full");
-    (can && verdict::runs_to_scheduling_point(machine)).then(|| Turn::knob("preempt", "full"))
+    (can && verdict::runs_to_scheduling_point(machine)).then(|| Remedy::knob("preempt", "full"))
 }
 
 /// Against a limit on all real-time tasks.
-fn no_throttling(evidence: &Evidence<'_>) -> Option<Turn> {
-    has(evidence, "rt-throttled").then(|| Turn::knob("rt_runtime_us", "-1"))
+fn no_throttling(evidence: &Evidence<'_>) -> Option<Remedy> {
+    has(evidence, "rt-throttled").then(|| Remedy::knob("rt_runtime_us", "-1"))
 }
 
 /// Against tasks of the same or a higher priority.
-fn outrank(evidence: &Evidence<'_>) -> Option<Turn> {
+fn outrank(evidence: &Evidence<'_>) -> Option<Remedy> {
     let changed = |priority: u32| {
-        let turn = Turn::Priority(priority);
+        let remedy = Remedy::Priority(priority);
         let plan = &evidence.record.plan;
-        (turn.applied_to(plan) != *plan).then_some(turn)
+        (remedy.applied_to(plan) != *plan).then_some(remedy)
     };
     changed(HIGHEST).or_else(|| changed(HIGHEST + 1))
 }
 
 /// Against timer slack, which real-time tasks do not have.
-fn realtime_policy(evidence: &Evidence<'_>) -> Option<Turn> {
+fn realtime_policy(evidence: &Evidence<'_>) -> Option<Remedy> {
     let ordinary = |params: &serde_json::Map<String, Value>| {
         params.get("policy").and_then(Value::as_str) == Some("other")
     };
@@ -109,94 +109,95 @@ fn realtime_policy(evidence: &Evidence<'_>) -> Option<Turn> {
 }
 
 /// Against softirqs, which are tasks on `PREEMPT_RT`, and against the timers that they call.
-fn above_softirqs(evidence: &Evidence<'_>) -> Option<Turn> {
+fn above_softirqs(evidence: &Evidence<'_>) -> Option<Remedy> {
     let are_tasks = evidence.machine().preempt.as_deref() == Some("rt");
     are_tasks.then(|| outrank(evidence)).flatten()
 }
 
 /// Against an interrupt thread that runs too late.
-fn adapting(evidence: &Evidence<'_>) -> Option<Turn> {
-    let turn = Turn::Adapt(["transparent", "inherit"].map(str::to_owned).to_vec());
+fn adapting(evidence: &Evidence<'_>) -> Option<Remedy> {
+    let remedy = Remedy::Adapt(["transparent", "inherit"].map(str::to_owned).to_vec());
     let plan = &evidence.record.plan;
-    (turn.applied_to(plan) != *plan).then_some(turn)
+    (remedy.applied_to(plan) != *plan).then_some(remedy)
 }
 
 /// Against interrupt threads of a higher priority than the task, which it may not need.
-fn adapting_above(evidence: &Evidence<'_>) -> Option<Turn> {
+fn adapting_above(evidence: &Evidence<'_>) -> Option<Remedy> {
     evidence.blames("irq/").then(|| adapting(evidence)).flatten()
 }
 
 /// Against all work that is not the task's.
-fn elsewhere(evidence: &Evidence<'_>) -> Option<Turn> {
+fn elsewhere(evidence: &Evidence<'_>) -> Option<Remedy> {
     let (plan, machine) = (&evidence.record.plan, evidence.machine());
     let is_room = !machine.cpus.minus(&plan.cpus).is_empty();
-    (is_room && Turn::Elsewhere.applied_to(plan) != *plan).then_some(Turn::Elsewhere)
+    (is_room && Remedy::Elsewhere.applied_to(plan) != *plan).then_some(Remedy::Elsewhere)
 }
 
 /// Against timers of other CPUs.
-fn timers_stay(evidence: &Evidence<'_>) -> Option<Turn> {
-    has(evidence, "timer-migration").then(|| Turn::knob("timer_migration", "0"))
+fn timers_stay(evidence: &Evidence<'_>) -> Option<Remedy> {
+    has(evidence, "timer-migration").then(|| Remedy::knob("timer_migration", "0"))
 }
 
 /// Against the interrupts of the hard lockup detector.
-fn nmi_watchdog(evidence: &Evidence<'_>) -> Option<Turn> {
+fn nmi_watchdog(evidence: &Evidence<'_>) -> Option<Remedy> {
     let is_nmi = evidence.blames("NMI") || evidence.blames("nmi");
-    (is_nmi && has(evidence, "nmi-watchdog")).then(|| Turn::knob("nmi_watchdog", "0"))
+    (is_nmi && has(evidence, "nmi-watchdog")).then(|| Remedy::knob("nmi_watchdog", "0"))
 }
 
 /// Against huge pages, which are cleared in one piece and found by compaction.
-fn huge_pages(evidence: &Evidence<'_>) -> Option<Turn> {
+fn huge_pages(evidence: &Evidence<'_>) -> Option<Remedy> {
     let always = evidence.machine().memory.transparent_hugepage.as_deref() == Some("always");
     let blamed = evidence.passes_through(&["huge", "compact_zone", "isolate_migratepages"])
         || evidence.blames("khugepaged")
         || evidence.cause == "page-fault";
-    (always && blamed).then(|| Turn::knob("transparent_hugepage", "madvise"))
+    (always && blamed).then(|| Remedy::knob("transparent_hugepage", "madvise"))
 }
 
 /// Against pages that are freed in large batches with a lock held.
-fn small_batches(evidence: &Evidence<'_>) -> Option<Turn> {
+fn small_batches(evidence: &Evidence<'_>) -> Option<Remedy> {
     let blamed = evidence.passes_through(&["free_pcppages_bulk", "__free_one_page"]);
     // The kernel keeps its smallest lists; `latlab adapt mode` sets the same.
-    blamed.then(|| Turn::knob("pagelist_high_fraction", "1000000"))
+    blamed.then(|| Remedy::knob("pagelist_high_fraction", "1000000"))
 }
 
 /// Against threads of the memory management.
-fn background_work(evidence: &Evidence<'_>) -> Option<Turn> {
+fn background_work(evidence: &Evidence<'_>) -> Option<Remedy> {
     let memory = &evidence.machine().memory;
     match () {
-        () if evidence.blames("kcompactd") => Some(Turn::knob("compaction_proactiveness", "0")),
-        () if evidence.blames("ksmd") && memory.ksm == Some(1) => Some(Turn::knob("ksm", "0")),
+        () if evidence.blames("kcompactd") => Some(Remedy::knob("compaction_proactiveness", "0")),
+        () if evidence.blames("ksmd") && memory.ksm == Some(1) => Some(Remedy::knob("ksm", "0")),
         () => None,
     }
 }
 
 /// Against page faults on merged pages.
-fn merging(evidence: &Evidence<'_>) -> Option<Turn> {
-    has(evidence, "ksm").then(|| Turn::knob("ksm", "0"))
+fn merging(evidence: &Evidence<'_>) -> Option<Remedy> {
+    has(evidence, "ksm").then(|| Remedy::knob("ksm", "0"))
 }
 
 /// Against page faults that find out where memory is used.
-fn numa_balancing(evidence: &Evidence<'_>) -> Option<Turn> {
-    has(evidence, "numa-balancing").then(|| Turn::knob("numa_balancing", "0"))
+fn numa_balancing(evidence: &Evidence<'_>) -> Option<Remedy> {
+    has(evidence, "numa-balancing").then(|| Remedy::knob("numa_balancing", "0"))
 }
 
 /// Against page faults that read from disk.
-fn swapping(evidence: &Evidence<'_>) -> Option<Turn> {
+fn swapping(evidence: &Evidence<'_>) -> Option<Remedy> {
     let used = evidence.machine().memory.swap_used_kib.is_some_and(|used| used > 0);
-    (used && evidence.machine().memory.swappiness != Some(0)).then(|| Turn::knob("swappiness", "0"))
+    (used && evidence.machine().memory.swappiness != Some(0))
+        .then(|| Remedy::knob("swappiness", "0"))
 }
 
 /// Against a CPU that is slow when a task wakes.
-fn constant_frequency(evidence: &Evidence<'_>) -> Option<Turn> {
+fn constant_frequency(evidence: &Evidence<'_>) -> Option<Remedy> {
     let offered = &evidence.machine().processor.frequency.governors;
     let can = offered.iter().any(|governor| governor == "performance");
     let varies = has(evidence, "governor") || has(evidence, "lowest-frequency");
-    (can && varies).then(|| Turn::knob("governor", "performance"))
+    (can && varies).then(|| Remedy::knob("governor", "performance"))
 }
 
 /// Against idle states that take long to leave.
-fn shallow_idle(evidence: &Evidence<'_>) -> Option<Turn> {
+fn shallow_idle(evidence: &Evidence<'_>) -> Option<Remedy> {
     let idle = &evidence.machine().processor.idle;
     let limited = idle.cpu_dma_latency_us == Some(0);
-    (!idle.states.is_empty() && !limited).then(|| Turn::knob("cpu_dma_latency", "0"))
+    (!idle.states.is_empty() && !limited).then(|| Remedy::knob("cpu_dma_latency", "0"))
 }

@@ -39,7 +39,7 @@ fn explained(machine: Machine, causes: Vec<Share>) -> Record {
 }
 
 fn turns(record: &Record) -> Vec<String> {
-    candidates(record).iter().map(|candidate| candidate.turn.words()).collect()
+    candidates(record).iter().map(|candidate| candidate.remedy.words()).collect()
 }
 
 fn machine(preempt: &str) -> Machine {
@@ -61,7 +61,7 @@ fn task_of_low_priority_gets_a_higher_one() {
     record.plan.probes[0].params["priority"] = json!(99);
     assert!(candidates(&record).is_empty());
     record.series[0].schedule.priority = 99;
-    let left = not_turned(&record);
+    let left = not_tried(&record);
     assert!(left[0].contains("has the highest priority"), "{left:?}");
 }
 
@@ -70,8 +70,8 @@ fn ordinary_task_gets_a_real_time_policy_and_a_deadline_stays() {
     let mut record =
         explained(machine("rt"), vec![share("higher-priority", "load:cpu", "", 2_000)]);
     record.plan.probes[0].params["policy"] = json!("other");
-    let [Candidate { turn, .. }] = &candidates(&record)[..] else { panic!("one is expected") };
-    let probe = &turn.applied_to(&record.plan).probes[0];
+    let [Candidate { remedy, .. }] = &candidates(&record)[..] else { panic!("one is expected") };
+    let probe = &remedy.applied_to(&record.plan).probes[0];
     assert_eq!(probe.params, *json!({"policy": "fifo", "priority": 98}).as_object().unwrap());
     record.plan.probes[0].params["policy"] = json!("deadline");
     assert!(candidates(&record).is_empty());
@@ -86,14 +86,14 @@ fn priority_is_above_that_of_timers_on_preempt_rt_only() {
 }
 
 #[test]
-fn preemption_is_turned_only_where_the_kernel_can() {
+fn preemption_is_changed_only_where_the_kernel_can() {
     let cause = || vec![share("non-preemptible", "load:procfs", "string", 2_000)];
     assert_eq!(turns(&explained(machine("voluntary"), cause())), ["preempt=full"]);
     assert!(turns(&explained(machine("full"), cause())).is_empty());
     let fixed = Machine { preempt_modes: Vec::new(), ..machine("voluntary") };
     let record = explained(fixed, cause());
     assert!(turns(&record).is_empty());
-    assert!(not_turned(&record)[0].contains("CONFIG_PREEMPT_RT=y"), "{:?}", not_turned(&record));
+    assert!(not_tried(&record)[0].contains("CONFIG_PREEMPT_RT=y"), "{:?}", not_tried(&record));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn throttling_is_lifted_only_where_there_is_a_limit() {
 }
 
 #[test]
-fn memory_is_turned_only_where_its_functions_are_blamed() {
+fn memory_is_changed_only_where_its_functions_are_blamed() {
     let mut fixed = machine("full");
     fixed.memory.transparent_hugepage = Some("always".to_owned());
     let of = |function| vec![share("non-preemptible", "load:exit", function, 2_000)];
@@ -126,14 +126,14 @@ fn loads_move_only_where_a_cpu_is_free() {
     assert!(turns(&record).is_empty());
     record.machine.cpus = CpuList::from_iter([0, 1]);
     assert_eq!(turns(&record), ["loads on other CPUs"]);
-    let moved = Turn::Elsewhere.applied_to(&record.plan);
+    let moved = Remedy::Elsewhere.applied_to(&record.plan);
     assert_eq!(moved.loads[0].params["on"], json!("others"));
     record.plan.loads.clear();
     assert!(turns(&record).is_empty());
 }
 
 #[test]
-fn governor_is_turned_only_where_it_varies_the_frequency() {
+fn governor_is_changed_only_where_it_varies_the_frequency() {
     let mut varying = machine("rt");
     varying.governor = Some("schedutil".to_owned());
     varying.processor.frequency.governors =
@@ -158,7 +158,7 @@ fn idle_states_are_limited_only_where_there_are_some() {
 }
 
 #[test]
-fn thread_of_the_memory_management_is_turned_only_where_it_is_to_blame() {
+fn thread_of_the_memory_management_is_changed_only_where_it_is_to_blame() {
     let of = |culprit| vec![share("non-preemptible", culprit, "x", 900)];
     let kcompactd = explained(machine("rt"), of("kcompactd0"));
     assert_eq!(turns(&kcompactd), ["compaction_proactiveness=0"]);
@@ -180,10 +180,10 @@ fn interrupt_thread_that_is_to_blame_is_adapted() {
 }
 
 #[test]
-fn time_of_the_host_is_not_turned() {
+fn time_of_the_host_is_not_changed() {
     let record = explained(machine("full"), vec![share("host", "", "", 900)]);
     assert!(turns(&record).is_empty());
-    assert!(not_turned(&record)[0].contains("on the host"), "{:?}", not_turned(&record));
+    assert!(not_tried(&record)[0].contains("on the host"), "{:?}", not_tried(&record));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn knob_that_the_plan_sets_is_replaced_by_the_remedy() {
         |knob: &str, value: &str| Setting { knob: knob.to_owned(), value: value.to_owned() };
     let settings = vec![setting("rt_runtime_us", "500000"), setting("ksm", "0")];
     let plan = Plan { settings, ..tests::record(1, &[]).plan };
-    let changed = Turn::knob("rt_runtime_us", "-1").applied_to(&plan);
+    let changed = Remedy::knob("rt_runtime_us", "-1").applied_to(&plan);
     assert_eq!(changed.settings, [setting("ksm", "0"), setting("rt_runtime_us", "-1")]);
     assert_eq!(Plan { settings: plan.settings.clone(), ..changed }, plan);
 }
@@ -212,14 +212,15 @@ fn knob_that_the_plan_sets_is_replaced_by_the_remedy() {
 #[test]
 fn change_is_complete_and_says_how_to_keep_it() {
     let record = explained(machine("rt"), Vec::new());
-    let adapt = Turn::Adapt(vec!["transparent".to_owned()]);
-    for turn in [Turn::knob("preempt", "full"), Turn::Priority(98), Turn::Elsewhere, adapt] {
-        let once = turn.applied_to(&record.plan);
-        assert_ne!(once, record.plan, "{turn:?}");
-        assert_eq!(turn.applied_to(&once), once, "{turn:?}");
-        assert!(!turn.for_good().is_empty());
+    let adapt = Remedy::Adapt(vec!["transparent".to_owned()]);
+    for remedy in [Remedy::knob("preempt", "full"), Remedy::Priority(98), Remedy::Elsewhere, adapt]
+    {
+        let once = remedy.applied_to(&record.plan);
+        assert_ne!(once, record.plan, "{remedy:?}");
+        assert_eq!(remedy.applied_to(&once), once, "{remedy:?}");
+        assert!(!remedy.for_good().is_empty());
     }
-    assert_eq!(Turn::knob("preempt", "full").for_good(), "boot with `preempt=full`");
+    assert_eq!(Remedy::knob("preempt", "full").for_good(), "boot with `preempt=full`");
 }
 
 fn judged(effect: Effect, ratio: f64) -> Outcome {
@@ -238,21 +239,21 @@ fn judged(effect: Effect, ratio: f64) -> Outcome {
 
 #[test]
 fn words_name_what_helped_first_and_how_to_keep_it() {
-    let proof = |turn, outcome| Proof { turn, causes: Vec::new(), pairs: 6, outcome };
+    let proof = |remedy, outcome| Proof { remedy, causes: Vec::new(), pairs: 6, outcome };
     let proofs = Proofs {
         tried: vec![
-            proof(Turn::Priority(98), judged(Effect::Helped, 0.5)),
-            proof(Turn::knob("preempt", "full"), judged(Effect::Helped, 0.0025)),
-            proof(Turn::knob("ksm", "0"), judged(Effect::NoneShown, 1.0)),
-            proof(Turn::Elsewhere, Outcome::Refused("there is no other CPU".to_owned())),
+            proof(Remedy::Priority(98), judged(Effect::Helped, 0.5)),
+            proof(Remedy::knob("preempt", "full"), judged(Effect::Helped, 0.0025)),
+            proof(Remedy::knob("ksm", "0"), judged(Effect::NoneShown, 1.0)),
+            proof(Remedy::Elsewhere, Outcome::Refused("there is no other CPU".to_owned())),
         ],
-        not_turned: vec!["the host: pin it".to_owned()],
+        not_tried: vec!["the host: pin it".to_owned()],
     };
     let sentences = proofs.sentences(|time| time.to_string());
     assert_eq!(sentences[1], "preempt=full helped: worst 2 ms → 5 us, ÷ 400");
     assert_eq!(sentences[2], "ksm=0: no effect shown: worst 2 ms → 5 us, +0.00 %");
-    assert_eq!(sentences[3], "loads on other CPUs could not be turned: there is no other CPU");
-    assert_eq!(sentences[4], "not turned here: the host: pin it");
+    assert_eq!(sentences[3], "loads on other CPUs could not be made: there is no other CPU");
+    assert_eq!(sentences[4], "not tried: the host: pin it");
     assert_eq!(sentences[6], "to keep preempt=full: boot with `preempt=full`");
     assert!(sentences[7].starts_with("to keep FIFO priority 98: "), "{sentences:?}");
     assert_eq!(sentences.len(), 8);
@@ -261,13 +262,13 @@ fn words_name_what_helped_first_and_how_to_keep_it() {
 #[test]
 fn proofs_survive_json() {
     let proof = Proof {
-        turn: Turn::Priority(98),
+        remedy: Remedy::Priority(98),
         causes: vec!["throttled".to_owned()],
         pairs: 6,
         outcome: judged(Effect::Helped, 0.5),
     };
     let mut record = explained(machine("rt"), Vec::new());
-    record.proofs = Some(Proofs { tried: vec![proof], not_turned: Vec::new() });
+    record.proofs = Some(Proofs { tried: vec![proof], not_tried: Vec::new() });
     let read = Record::from_json(&record.to_json()).unwrap();
     assert_eq!(read.proofs, record.proofs);
 }

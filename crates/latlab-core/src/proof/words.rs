@@ -6,12 +6,12 @@ use crate::compare::by;
 use crate::time::Nanos;
 
 impl Proofs {
-    /// Returns the proofs as sentences: what each remedy did, what can't be turned at once, and how
+    /// Returns the proofs as sentences: what each remedy did, what can't be tried at once, and how
     /// to keep what helped, the best remedy first. `shown` formats times.
     pub fn sentences(&self, shown: impl Fn(Nanos) -> String) -> Vec<String> {
         let tried = self.tried.iter().map(|proof| proof.sentence(&shown));
-        let not_turned = self.not_turned.iter().map(|clause| format!("not turned here: {clause}"));
-        tried.chain(not_turned).chain(self.conclusion()).collect()
+        let not_tried = self.not_tried.iter().map(|clause| format!("not tried: {clause}"));
+        tried.chain(not_tried).chain(self.conclusion()).collect()
     }
 
     /// Returns what to do now: how to keep each remedy that helped, the best first.
@@ -19,11 +19,14 @@ impl Proofs {
         let mut helped: Vec<&Proof> = self.tried.iter().filter(|proof| proof.helped()).collect();
         helped.sort_by(|a, b| a.best_ratio().total_cmp(&b.best_ratio()));
         if helped.is_empty() && !self.tried.is_empty() {
-            return vec!["none of the remedies is shown to help; all is as it was".to_owned()];
+            return vec![
+                "none of the remedies is shown to help; everything is restored".to_owned(),
+            ];
         }
-        let keep =
-            |proof: &Proof| format!("to keep {}: {}", proof.turn.words(), proof.turn.for_good());
-        let restored = (!helped.is_empty()).then(|| "all is as it was again".to_owned());
+        let keep = |proof: &Proof| {
+            format!("to keep {}: {}", proof.remedy.words(), proof.remedy.for_good())
+        };
+        let restored = (!helped.is_empty()).then(|| "everything is restored".to_owned());
         restored.into_iter().chain(helped.into_iter().map(keep)).collect()
     }
 }
@@ -31,10 +34,10 @@ impl Proofs {
 impl Proof {
     /// Returns what the remedy did. `shown` formats times.
     pub fn sentence(&self, shown: impl Fn(Nanos) -> String) -> String {
-        let what = self.turn.words();
+        let what = self.remedy.words();
         let judged = match &self.outcome {
             Outcome::Judged(judged) => judged,
-            Outcome::Refused(why) => return format!("{what} could not be turned: {why}"),
+            Outcome::Refused(why) => return format!("{what} could not be made: {why}"),
         };
         let did = match judged.effect {
             Effect::Helped => " helped",

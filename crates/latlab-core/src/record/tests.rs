@@ -109,7 +109,7 @@ pub(crate) fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
             ..Explained::default()
         }),
         proofs: Some(Proofs {
-            not_turned: vec![format!("number {}", started % 3)],
+            not_tried: vec![format!("number {}", started % 3)],
             ..Proofs::default()
         }),
         work: vec![Work {

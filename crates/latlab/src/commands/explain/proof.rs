@@ -34,10 +34,10 @@ pub(in crate::commands) fn prove(
         return outcome;
     }
     let candidates = proof::candidates(&outcome.record);
-    let not_turned = proof::not_turned(&outcome.record);
+    let not_tried = proof::not_tried(&outcome.record);
     if candidates.is_empty() {
-        outcome.verdict = outcome.verdict.or_else(|| nothing_to_try(&not_turned));
-        outcome.record.proofs = Some(Proofs { tried: Vec::new(), not_turned });
+        outcome.verdict = outcome.verdict.or_else(|| nothing_to_try(&not_tried));
+        outcome.record.proofs = Some(Proofs { tried: Vec::new(), not_tried });
         return outcome;
     }
     let mut view = live::view(None);
@@ -53,13 +53,13 @@ pub(in crate::commands) fn prove(
         Err(failure) => outcome.verdict = Some(failure.about("trying remedies")),
     }
     add_changes(&mut outcome.record, std::mem::take(&mut turns.changes));
-    outcome.record.proofs = Some(Proofs { tried: turns.proofs(), not_turned });
+    outcome.record.proofs = Some(Proofs { tried: turns.proofs(), not_tried });
     outcome
 }
 
 /// The verdict where no remedy can be tried; none where nothing was late.
-fn nothing_to_try(not_turned: &[String]) -> Option<Failure> {
-    if not_turned.is_empty() {
+fn nothing_to_try(not_tried: &[String]) -> Option<Failure> {
+    if not_tried.is_empty() {
         format::say(
             "nothing was late, so that nothing is to be proven: set a threshold with --above",
         );
@@ -126,7 +126,7 @@ impl Turns {
         let plan = Plan { explain: None, fail_above: None, ..explained.plan().clone() };
         let in_laboratory = plan.target.starts_with("lab:");
         let trial = |candidate: Candidate| Trial {
-            plan: candidate.turn.applied_to(&plan),
+            plan: candidate.remedy.applied_to(&plan),
             candidate,
             records: Vec::new(),
             outcome: None,
@@ -140,7 +140,7 @@ impl Turns {
         }
     }
 
-    /// Measures turns until each remedy is judged. A remedy that can't be turned is refused; a
+    /// Measures turns until each remedy is judged. A remedy that can't be made is refused; a
     /// failure of a run without remedy, or to restore something, ends it.
     fn measure(&mut self, target: &dyn Target, session: &mut Session<'_>) -> Result<End> {
         format::say(&self.intention(duration(&self.plan)?));
@@ -258,14 +258,14 @@ impl Turns {
 
 impl Trial {
     fn words(&self) -> String {
-        self.candidate.turn.words()
+        self.candidate.remedy.words()
     }
 
     fn proof(&self) -> Proof {
         let unknown =
             || proof::Outcome::Judged(Judged { effect: Effect::Unknown, figures: Vec::new() });
         Proof {
-            turn: self.candidate.turn.clone(),
+            remedy: self.candidate.remedy.clone(),
             causes: self.candidate.causes.clone(),
             pairs: self.records.len(),
             outcome: self.outcome.clone().unwrap_or_else(unknown),

@@ -19,11 +19,13 @@ fn proofs(output: &Output) -> Proofs {
 }
 
 /// Asserts that these remedies help and no others, and that with each the worst sample is shorter
-/// than it was by this factor at least.
+/// than it was by this factor at least. At first the factor was 10 in each scene. The scenes of huge
+/// pages and of the timer storm were added later, with factors below their first figures (468 and
+/// 6.0, and 9.7).
 fn assert_helping(words: &str, expected: &[(&str, f64)]) {
     let proofs = proofs(&prove(words));
     let helping: Vec<&Proof> = proofs.tried.iter().filter(|proof| proof.helped()).collect();
-    let names: Vec<String> = helping.iter().map(|proof| proof.turn.words()).collect();
+    let names: Vec<String> = helping.iter().map(|proof| proof.remedy.words()).collect();
     assert_eq!(names, expected.iter().map(|(name, _)| *name).collect::<Vec<_>>(), "{proofs:?}");
     for (proof, (_, factor)) in helping.iter().zip(expected) {
         assert!(worst_ratio(proof) * factor < 1.0, "{proof:?}");
@@ -56,7 +58,7 @@ fn low_priority_is_proven_to_be_the_cause_on_this_machine() {
     assert_once_in_three(|| {
         let output = prove(&format!("cyclic:priority=10 {RIVAL}=50 --for 1s"));
         let proofs = proofs(&output);
-        let is_raised = |proof: &&Proof| proof.turn.words() == "FIFO priority 98";
+        let is_raised = |proof: &&Proof| proof.remedy.words() == "FIFO priority 98";
         let helps = proofs.tried.iter().find(is_raised).is_some_and(Proof::helped);
         if helps { Ok(()) } else { Err(format!("{proofs:?}")) }
     });
@@ -69,7 +71,7 @@ fn highest_priority_is_not_raised() {
     assert_eq!(output.code(), Some(3), "{output:?}");
     let proofs = output.record().proofs.expect("it says what was not tried");
     assert!(proofs.tried.is_empty(), "{proofs:?}");
-    assert!(proofs.not_turned[0].contains("highest priority"), "{proofs:?}");
+    assert!(proofs.not_tried[0].contains("highest priority"), "{proofs:?}");
 }
 
 #[test]

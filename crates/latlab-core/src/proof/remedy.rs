@@ -1,4 +1,4 @@
-//! Remedies that can be turned at once: each is a change of the plan, so that a run makes it and
+//! Remedies that can be tried at once: each is a change of the plan, so that a run makes it and
 //! undoes it.
 
 use crate::plan::{Part, Plan, Setting};
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// A change that may help, for the time of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Turn {
+pub enum Remedy {
     /// A knob is set.
     Knob(Setting),
     /// The measured tasks get `SCHED_FIFO` with this priority.
@@ -44,10 +44,10 @@ const FOR_GOOD: &[ForGood] = &[
     ),
 ];
 
-impl Turn {
+impl Remedy {
     /// Returns the change of a knob.
-    pub(super) fn knob(name: &str, value: impl Into<String>) -> Turn {
-        Turn::Knob(Setting { knob: name.to_owned(), value: value.into() })
+    pub(super) fn knob(name: &str, value: impl Into<String>) -> Remedy {
+        Remedy::Knob(Setting { knob: name.to_owned(), value: value.into() })
     }
 
     /// Returns the same plan with this change.
@@ -55,15 +55,15 @@ impl Turn {
     pub fn applied_to(&self, plan: &Plan) -> Plan {
         let mut plan = plan.clone();
         match self {
-            Turn::Knob(setting) => {
+            Remedy::Knob(setting) => {
                 plan.settings.retain(|known| known.knob != setting.knob);
                 plan.settings.push(setting.clone());
             }
-            Turn::Priority(priority) => {
+            Remedy::Priority(priority) => {
                 plan.probes.iter_mut().for_each(|probe| raise(probe, *priority));
             }
-            Turn::Elsewhere => plan.loads.iter_mut().for_each(move_off),
-            Turn::Adapt(names) => {
+            Remedy::Elsewhere => plan.loads.iter_mut().for_each(move_off),
+            Remedy::Adapt(names) => {
                 let new = names.iter().filter(|name| !plan.adapt.contains(name));
                 let new: Vec<String> = new.cloned().collect();
                 plan.adapt.extend(new);
@@ -75,25 +75,25 @@ impl Turn {
     /// Returns the change in a few words.
     pub fn words(&self) -> String {
         match self {
-            Turn::Knob(Setting { knob, value }) => format!("{knob}={value}"),
-            Turn::Priority(priority) => format!("FIFO priority {priority}"),
-            Turn::Elsewhere => "loads on other CPUs".to_owned(),
-            Turn::Adapt(names) => format!("adapting by {}", names.join(" and ")),
+            Remedy::Knob(Setting { knob, value }) => format!("{knob}={value}"),
+            Remedy::Priority(priority) => format!("FIFO priority {priority}"),
+            Remedy::Elsewhere => "loads on other CPUs".to_owned(),
+            Remedy::Adapt(names) => format!("adapting by {}", names.join(" and ")),
         }
     }
 
     /// Returns how the change is made for good, as a clause.
     pub fn for_good(&self) -> String {
         match self {
-            Turn::Knob(setting) => for_good(setting),
-            Turn::Priority(priority) => format!(
+            Remedy::Knob(setting) => for_good(setting),
+            Remedy::Priority(priority) => format!(
                 "give the task a priority above that of its rivals, as `chrt -f -p {priority} TID`, \
                  or CPUSchedulingPriority={priority} in its unit"
             ),
-            Turn::Elsewhere => "keep that work off the measured CPUs (`taskset -p`, cpusets, \
+            Remedy::Elsewhere => "keep that work off the measured CPUs (`taskset -p`, cpusets, \
                                 `isolcpus=`)"
                 .to_owned(),
-            Turn::Adapt(names) => format!("run `latlab adapt --mechanisms {}`", names.join(",")),
+            Remedy::Adapt(names) => format!("run `latlab adapt --mechanisms {}`", names.join(",")),
         }
     }
 }
