@@ -4,7 +4,7 @@ use crate::descriptor;
 use latlab_core::time::Nanos;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom};
 use std::fs::{File, Metadata, Permissions, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsRawFd as _, IntoRawFd as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,14 @@ pub fn scratch(directory: &Path) -> io::Result<File> {
 pub fn in_memory() -> io::Result<File> {
     // Only debuggers see this name.
     Ok(rustix::fs::memfd_create(c"latlab", MemfdFlags::CLOEXEC)?.into())
+}
+
+/// Reads an open file from its beginning to its end.
+pub fn contents(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads a file of at most `most` bytes, which may be a pipe. A longer one is an error of kind

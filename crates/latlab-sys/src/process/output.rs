@@ -2,8 +2,7 @@
 
 use super::Running;
 use crate::file;
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
+use std::io;
 use std::process::{Command, Output, Stdio};
 
 /// Runs a program to its end, without an input. Returns its exit status and all that it wrote.
@@ -11,19 +10,11 @@ use std::process::{Command, Output, Stdio};
 /// error whichever system call fails. What descendants of the program write after its end is lost.
 pub fn output(command: &mut Command) -> io::Result<Output> {
     // Files, as each of two pipes would have to be read while the program waits for the other.
-    let (mut stdout, mut stderr) = (file::in_memory()?, file::in_memory()?);
+    let (stdout, stderr) = (file::in_memory()?, file::in_memory()?);
     command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
     let mut running = Running::start(command)?;
     let status = running.child().wait()?;
-    Ok(Output { status, stdout: contents(&mut stdout)?, stderr: contents(&mut stderr)? })
-}
-
-/// Everything in a file.
-fn contents(file: &mut File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(Output { status, stdout: file::contents(&stdout)?, stderr: file::contents(&stderr)? })
 }
 
 #[cfg(test)]

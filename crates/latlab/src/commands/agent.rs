@@ -29,14 +29,19 @@ const ACK_TIMEOUT: Duration = Duration::from_mins(1);
 impl Agent {
     pub(super) fn run(&self) -> Result<()> {
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let result = match read_task() {
-            Ok(Task::Plan(plan)) => self.measure(&plan, &signals),
-            Ok(Task::Command(words)) => {
-                say(execute(&words, &signals));
-                Ok(())
+        let (acknowledged, acknowledgements) = mpsc::channel();
+        let outcome = read_task().and_then(|task| match task {
+            Task::Plan(plan) => measure(&plan, &signals, acknowledged).map(Some),
+            Task::Command(words) => {
+                say(&Message::Exited(execute(&words, &signals, acknowledged)?));
+                Ok(None)
             }
+        });
+        let result = match outcome {
+            Ok(Some(outcome)) => self.deliver(outcome, &acknowledgements),
+            Ok(None) => Ok(()),
             Err(failure) => {
-                say(Err(failure));
+                say(&Message::Failed(failure));
                 Ok(())
             }
         };
@@ -44,23 +49,6 @@ impl Agent {
         // not replace the exit code.
         std::mem::forget(signals);
         result
-    }
-
-    fn measure(&self, plan: &Plan, signals: &Signals) -> Result<()> {
-        let (acknowledged, acknowledgements) = mpsc::channel();
-        let outcome = rights::keep_for(&[plan], true).and_then(|()| {
-            listen(acknowledged)?;
-            let mut watch = Messenger::new(io::stdout(), INTERVAL).and_records();
-            let plan = Prepared::of(plan)?;
-            engine::run(&plan, TimeDomain::Silicon, signals, &mut watch)
-        });
-        match outcome {
-            Ok(outcome) => self.deliver(outcome, &acknowledgements),
-            Err(failure) => {
-                say(Err(failure));
-                Ok(())
-            }
-        }
     }
 
     /// Sends the record. A file keeps it until the client acknowledges it: what was written to a
@@ -88,18 +76,25 @@ fn read_task() -> Result<Task> {
     serde_json::from_str(&line).map_err(|e| failed("stdin is not a task", e))
 }
 
+fn measure(plan: &Plan, signals: &Signals, acknowledged: Sender<()>) -> Result<Outcome> {
+    rights::keep_for(&[plan], true)?;
+    listen(acknowledged)?;
+    let mut watch = Messenger::new(io::stdout(), INTERVAL).and_records();
+    engine::run(&Prepared::of(plan)?, TimeDomain::Silicon, signals, &mut watch)
+}
+
 /// Runs latlab with these words until it has ended; a client that disconnects asks it to end.
-fn execute(words: &[String], signals: &Signals) -> Result<Message> {
-    let (acknowledged, _acknowledgements) = mpsc::channel();
+/// Returns its exit code.
+fn execute(words: &[String], signals: &Signals, acknowledged: Sender<()>) -> Result<u8> {
     listen(acknowledged)?;
     let mut command = process::command("/proc/self/exe");
     let mut is_ended = || signals.wait(Nanos(0)) == Event::End;
-    program::run(command.args(words), &mut io::stdout(), &mut is_ended).map(Message::Exited)
+    program::run(command.args(words), &mut io::stdout(), &mut is_ended)
 }
 
 /// Sends the last message. The client may have disconnected.
-fn say(last: Result<Message>) {
-    let _ = last.unwrap_or_else(Message::Failed).send(&mut io::stdout());
+fn say(last: &Message) {
+    let _ = last.send(&mut io::stdout());
 }
 
 /// Starts a thread that reads the client's messages. When the client disconnects, the run ends.

@@ -7,7 +7,7 @@ use crate::format::live;
 use crate::format::progress::Bar;
 use crate::lab::{Program, Variables};
 use crate::session::{Output, Session};
-use crate::target;
+use crate::target::{self, Target};
 use latlab_sys::process;
 use latlab_sys::signal::Signals;
 use std::ffi::{OsStr, OsString};
@@ -41,9 +41,7 @@ impl GuestProgram {
         options: &TargetOptions,
         output: &mut Output<'_>,
     ) -> Result<u8> {
-        rights::keep(rights::ELSEWHERE)?;
-        let name = self.on.as_deref().unwrap_or("native");
-        let target = target::find(name)?;
+        let (name, target) = self.target()?;
         let path = locate(&command[0])?;
         let words = with_command(words, path.as_os_str(), &command[1..])?;
         let (folder, variables) = (self.folder()?, self.variables()?);
@@ -60,9 +58,7 @@ impl GuestProgram {
         options: &TargetOptions,
         output: &mut Output<'_>,
     ) -> Result<u8> {
-        rights::keep(rights::ELSEWHERE)?;
-        let name = self.on.as_deref().unwrap_or("native");
-        let target = target::find(name)?;
+        let (name, target) = self.target()?;
         if !self.with.is_empty() || self.chdir.is_some() || !self.env.is_empty() {
             return Err(Failure::Failed(format!(
                 "--with, --chdir and --env are for guests: a program on {name} has the files and \
@@ -84,6 +80,13 @@ impl GuestProgram {
     /// Whether time in the guest is an instruction count.
     pub(super) fn is_in_laboratory(&self) -> bool {
         self.on.as_ref().is_some_and(|name| name.starts_with("lab:"))
+    }
+
+    /// The target, and its name on the command line.
+    fn target(&self) -> Result<(&str, &'static dyn Target)> {
+        rights::keep(rights::ELSEWHERE)?;
+        let name = self.on.as_deref().unwrap_or("native");
+        Ok((name, target::find(name)?))
     }
 
     /// The working directory in the guest.

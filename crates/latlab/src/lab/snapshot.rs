@@ -10,7 +10,7 @@ use super::seal::Identity;
 use latlab_sys::file;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -137,7 +137,7 @@ impl Draft {
         let copy = File::create(self.folder.join(MEMORY))?;
         file::copy_sparse(memory, &copy)?;
         copy.sync_all()?;
-        let devices = contents(devices)?;
+        let devices = file::contents(devices)?;
         file::write_atomically(&self.folder.join(DEVICES), &devices)?;
         let facts = Facts {
             key: self.key.clone(),
@@ -240,13 +240,6 @@ fn clear(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-fn contents(mut file: &File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! Everything goes over one connection, so that the client asks for a password at most once. This
 //! program is copied to a new folder on the host, carries out the plan or the command there as
-//! `latlab agent`, and is removed. While the connection's stdin is open, latlab waits here; the agent ends by itself
-//! when it is closed, for whatever reason.
+//! `latlab agent`, and is removed. While the connection's stdin is open, latlab waits here; the agent
+//! ends by itself when it is closed, for whatever reason.
 
 pub(crate) mod connection;
 pub(crate) mod host;
