@@ -34,8 +34,8 @@ const TRUTHS: [Truth; 9] = [
 ];
 
 /// Longest time that a timer of the kernel takes which expires together with the wake-up, in ns. Where
-/// it expires depends on the bytes of the program, so that two samples of a record may meet one. (At
-/// first none might: the limits above held for all.)
+/// it expires depends on the bytes of the program, so that two samples of a record may meet one. (Until
+/// 25 November 2026 no sample was allowed to: the limits above were those of all.)
 const TIMER: u64 = 5_000;
 
 /// Longest latency of a wake-up without a delay, in ns: the wake-up itself and a tick.
