@@ -37,9 +37,9 @@ impl PicturesPage {
 
     pub(super) fn text(&self) -> String {
         let mut page = "# Pictures of the papers\n\nEach figure and table of the papers that a \
-                        study draws, from our results. Where the paper prints a value, the \
-                        picture shows it as an outline or a dashed line, and the table below has \
-                        it beside ours.\n"
+                        study draws, from our results. Where the paper prints a value, bars \
+                        show it as an outline and curves as a dashed line, and the table below \
+                        has it beside ours.\n"
             .to_owned();
         for (paper, text) in &self.papers {
             let _ = write!(page, "\n## {paper}\n{text}");
