@@ -67,22 +67,27 @@ static KINDS: &[Listing] = &[
 ];
 
 fn profiles() -> String {
-    profile::shipped().iter().fold(String::new(), |mut text, profile| {
-        let _ = writeln!(text, "  {:<24}{}", profile.name, profile.summary);
-        text
-    })
+    let profiles = profile::shipped();
+    rows(profiles.iter().map(|profile| (profile.name.as_str(), profile.summary.as_str())))
 }
 
 fn studies() -> String {
-    study::shipped().iter().fold(String::new(), |mut text, (name, study)| {
-        let _ = writeln!(text, "  {name:<28}{}", study.title);
-        text
-    })
+    let studies = study::shipped();
+    rows(studies.iter().map(|(name, study)| (*name, study.title.as_str())))
 }
 
 fn table(parts: impl Iterator<Item = About>) -> String {
-    parts.fold(String::new(), |mut text, part| {
-        let _ = writeln!(text, "  {:<24}{}", part.name, part.summary);
+    rows(parts.map(|part| (part.name, part.summary)))
+}
+
+/// A line for each name and its summary, which begin below each other.
+fn rows<'a>(named: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    const NARROWEST: usize = 24;
+    let named: Vec<(&str, &str)> = named.collect();
+    let longest = named.iter().map(|(name, _)| name.len() + 2).max().unwrap_or_default();
+    let width = longest.max(NARROWEST);
+    named.iter().fold(String::new(), |mut text, (name, summary)| {
+        let _ = writeln!(text, "  {name:<width$}{summary}");
         text
     })
 }
