@@ -5,6 +5,7 @@ use super::program::{
 };
 use latlab_core::plan::{Length, Plan};
 use latlab_core::record::{Figure, Record};
+use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -100,7 +101,7 @@ fn noise_leaves_a_housekeeping_cpu_and_needs_a_duration() {
     latlab("run noise:busy=1s --for 1s").assert_refused(2, &["busy=1 s", "give less"]);
     let plan = Plan { length: Length::Count(5), ..record.plan };
     let folder = folder();
-    let line = serde_json::to_string(&plan).expect("a plan is JSON") + "\n";
+    let line = json!({ "plan": plan }).to_string() + "\n";
     fs::write(folder.path().join("plan"), line).expect("the folder can be written");
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec \"$0\" agent \"$1\" < \"$1/plan\"", LATLAB]).arg(folder.path());

@@ -128,14 +128,14 @@ impl Scene {
         match charge.cause.as_str() {
             "higher-priority" => {
                 let above = self.beside.iter().any(|task| task.priority > self.priority);
-                is_task("cpu ") && above || is_task("migration/0")
+                is_task("load:cpu ") && above || is_task("migration/0")
             }
             "interrupt" | "timer-callbacks" | "dispatch" | "idle-exit" => charge.ns.0 <= SHORT,
             "softirq" => self.kernel != "rt",
             // The waits of a task that sleeps of its own accord are no sections.
             "non-preemptible" | "interrupts-off" => {
                 let sleeps = charge.stack.iter().any(|name| name.starts_with("do_nanosleep"));
-                charge.ns.0 <= SHORT || !in_driver && !sleeps && !is_task("cpu ")
+                charge.ns.0 <= SHORT || !in_driver && !sleeps && !is_task("load:cpu ")
             }
             _ => false,
         }
