@@ -66,6 +66,9 @@ pub struct CycleReport {
     pub deadline: Option<Nanos>,
     /// Number of cycles that ended after their deadline, which is the next period by default.
     pub overruns: u64,
+    /// Number of cycles that are left out, as the kernel did not report an event of theirs.
+    #[serde(default)]
+    pub left_out: u64,
     /// What took the time of the cycles that overran, the longest first.
     #[serde(default)]
     pub reasons: Vec<Reason>,
@@ -216,6 +219,7 @@ impl CycleReport {
             period: cyclic.periods.median(),
             deadline,
             overruns: cyclic.overruns,
+            left_out: cyclic.left_out,
             reasons: reasons(&cyclic.overran, usual, place_of),
             latency: Spread::of(&cyclic.latency),
             running: Spread::of(&cyclic.running),

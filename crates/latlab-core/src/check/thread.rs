@@ -20,6 +20,8 @@ pub(super) struct Cyclic {
     pub(super) breaches: Breaches,
     pub(super) cycles: u64,
     pub(super) overruns: u64,
+    /// Cycles of which an event was not reported.
+    pub(super) left_out: u64,
     pub(super) latency: Histogram,
     pub(super) running: Histogram,
     pub(super) response: Histogram,
@@ -91,6 +93,7 @@ impl Cyclic {
             breaches: Breaches::default(),
             cycles: 0,
             overruns: 0,
+            left_out: 0,
             latency: Histogram::new(),
             running: Histogram::new(),
             response: Histogram::new(),
@@ -163,6 +166,9 @@ impl Cyclic {
 
     fn enter(&mut self, at: Nanos, kind: &EventKind) {
         self.end_fault(None);
+        if let Some(call) = self.call.take() {
+            self.leave_out(call.is_cycle_wait);
+        }
         let is_cycle_wait = Wait::of(kind, self.thread.policy) == Some(self.wait);
         if is_cycle_wait {
             self.end_cycle(at, kind);
@@ -175,7 +181,7 @@ impl Cyclic {
 
     fn leave(&mut self, at: Nanos, result: i64) {
         self.end_fault(None);
-        let Some(call) = self.call.take() else { return };
+        let Some(call) = self.call.take() else { return self.leave_out(false) };
         if call.is_cycle_wait {
             if !is_interrupted(result) {
                 self.begin_cycle(at, &call);
@@ -187,6 +193,16 @@ impl Cyclic {
             if let Some(cycle) = &mut self.cycle {
                 cycle.add(Part { from: call.at, to: at, own, what, rule, stack });
             }
+        }
+    }
+
+    /// Leaves the current cycle out, or the one that begins: the start or the end of a system call was
+    /// not reported, so that its times are not known. The kernel runs no program of a tracepoint while
+    /// it runs that program for another task of the CPU, which real-time threads may preempt in it
+    /// (on Linux 7.3 with PREEMPT_RT).
+    fn leave_out(&mut self, begins: bool) {
+        if self.cycle.take().is_some() || begins {
+            self.left_out += 1;
         }
     }
 

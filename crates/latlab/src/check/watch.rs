@@ -5,7 +5,7 @@ use crate::explain::{WakeUps, proc};
 use crate::failure::{Failure, Result, failed};
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::{Checker, Observed};
-use latlab_core::check::{EventKind, Judge, Report};
+use latlab_core::check::{EventKind, Judge, Report, ThreadReport};
 use latlab_core::machine::TimeDomain;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -230,6 +230,8 @@ impl Watching {
         report.notes.extend(ended.filter(|end| end.is_abnormal).map(|end| end.text));
         report.notes.extend(lacks);
         report.notes.extend(limits(checker));
+        let left_out = left_out(&report.threads);
+        report.notes.extend(left_out);
         report.notes.extend(unexplained(&self.wake_ups));
         Ok(report)
     }
@@ -285,6 +287,13 @@ fn limits(checker: &Checker) -> Vec<String> {
             .push(format!("{unwatched} child processes were not watched: more than 1024 at once"));
     }
     limits
+}
+
+/// The cycles that are not judged, as the kernel did not report all of their events.
+fn left_out(threads: &[ThreadReport]) -> Option<String> {
+    let cycles: u64 = threads.iter().map(|thread| thread.cycle.left_out).sum();
+    let why = "the kernel did not report the start or the end of a system call";
+    (cycles > 0).then(|| format!("{cycles} cycles are left out: {why} in each"))
 }
 
 /// Why the time until cycles ran is not explained, or not for all.
