@@ -124,7 +124,7 @@ fd = os.memfd_create("latlab-period", os.MFD_ALLOW_SEALING)
 os.write(fd, bytes.fromhex(sys.argv[1]).ljust(int(sys.argv[2]), b"\xff"))
 if sys.argv[3] == "seal":
     fcntl.fcntl(fd, 1033, 2)  # F_ADD_SEALS, F_SEAL_SHRINK
-print("ready", flush=True)
+print("ready", file=sys.stderr, flush=True)
 time.sleep(600)
 "#;
 
@@ -146,12 +146,8 @@ fn foreign_memory_is_refused_and_nothing_panics() {
     for (head, size, seal, words) in cases {
         let mut python = Command::new("python3");
         let running = Running::start(python.args(["-c", FOREIGN, head, size, seal]));
-        let watch = format!("watch {} --once", running.pid());
-        let mut output = latlab(&watch);
-        wait_until("the memory is there", || {
-            output = latlab(&watch);
-            !output.stderr.contains("has no loop")
-        });
+        wait_until("the memory is there", || running.stderr().contains("ready"));
+        let output = latlab(&format!("watch {} --once", running.pid()));
         let start = format!("process {} is named latlab-period", running.pid());
         output.assert_refused(2, &[&start, words]);
     }
