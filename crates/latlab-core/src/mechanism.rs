@@ -5,6 +5,7 @@
 mod adaptation;
 pub mod configuration;
 mod decision;
+pub mod demote;
 mod history;
 pub mod inherit;
 mod knobs;
@@ -79,6 +80,8 @@ pub enum ThreadRole {
     FindsByWakes,
     /// It raises those that other mechanisms find.
     Raises,
+    /// It demotes those that other mechanisms do not find.
+    Demotes,
 }
 
 /// The priority that a mechanism gives a thread while real-time tasks need it.
@@ -160,6 +163,16 @@ impl ThreadRole {
     /// Whether it finds out which threads real-time tasks need.
     pub(crate) fn finds(self) -> bool {
         matches!(self, ThreadRole::FindsByRequests | ThreadRole::FindsByWakes)
+    }
+
+    /// What it does with threads, where it has no effect unless another mechanism finds those that
+    /// real-time tasks need.
+    pub(crate) fn depends(self) -> Option<&'static str> {
+        match self {
+            ThreadRole::Raises => Some("only raises threads that another mechanism finds"),
+            ThreadRole::Demotes => Some("only demotes threads that another mechanism does not find"),
+            _ => None,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Mechanisms: each decides from observations of the machine which knobs to set.
 
+mod demote;
 mod inherit;
 mod mode;
 mod selective;
@@ -18,6 +19,7 @@ use latlab_core::suggest;
 pub(crate) static MECHANISMS: &[Entry] = &[
     entry::<transparent::Transparent>(),
     entry::<inherit::Inherit>(),
+    entry::<demote::Demote>(),
     entry::<selective::Selective>(),
     entry::<suppress::Suppress>(),
     entry::<mode::ByTasks>(),
@@ -26,11 +28,20 @@ pub(crate) static MECHANISMS: &[Entry] = &[
 /// One mechanism. The doc comment of its struct says what it does, from which paper, by which means
 /// and at which cost; it has no parameters.
 pub(crate) trait Mechanism: Describe + clap::Args {
-    /// Whether it is active when the user names none.
-    const DEFAULT: bool = true;
+    /// When it is active although the user names none.
+    const ACTIVE: Active = Active::Always;
 
     /// Its decisions, a pure function of observations, for this configuration.
     fn pure(configuration: &Configuration) -> Box<dyn mechanism::Mechanism>;
+}
+
+/// When a mechanism is active although the user names none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Active {
+    Always,
+    /// In the daemon, as only that receives requests.
+    InDaemon,
+    Never,
 }
 
 /// One line of the table of mechanisms.
@@ -39,7 +50,7 @@ pub(crate) struct Entry {
     pub(crate) about: About,
     /// The mechanism as clap knows it, for its help.
     pub(crate) keys: fn() -> Command,
-    default: bool,
+    active: Active,
     pure: fn(&Configuration) -> Box<dyn mechanism::Mechanism>,
 }
 
@@ -47,33 +58,39 @@ const fn entry<M: Mechanism>() -> Entry {
     Entry {
         about: M::ABOUT,
         keys: || M::augment_args(Command::new("mechanism")),
-        default: M::DEFAULT,
+        active: M::ACTIVE,
         pure: M::pure,
     }
 }
 
-/// The names of all mechanisms.
-pub(crate) fn all() -> Vec<String> {
-    MECHANISMS.iter().map(|entry| entry.about.name.to_owned()).collect()
+/// The mechanisms of the daemon if the user names none.
+pub(crate) fn of_daemon() -> Vec<String> {
+    active(|active| active != Active::Never)
 }
 
-/// The names in a comma-separated list; the default mechanisms where it is empty.
+/// The names in a comma-separated list; the mechanisms of a measurement where it is empty.
 pub(crate) fn names(list: &str) -> std::result::Result<Vec<String>, String> {
     let known: Vec<&str> = MECHANISMS.iter().map(|entry| entry.about.name).collect();
-    let default = MECHANISMS.iter().filter(|entry| entry.default);
-    let default: Vec<&str> = default.map(|entry| entry.about.name).collect();
     let asked: Vec<&str> = list.split(',').filter(|name| !name.is_empty()).collect();
+    if asked.is_empty() {
+        return Ok(active(|active| active == Active::Always));
+    }
     let mut names: Vec<String> = Vec::new();
-    for name in if asked.is_empty() { &default } else { &asked } {
-        if !known.contains(name) {
+    for name in asked {
+        if !known.contains(&name) {
             let hint = suggest::hint(name, &known);
             return Err(format!("there is no mechanism '{name}': {hint}"));
         }
         if !names.iter().any(|earlier| earlier == name) {
-            names.push((*name).to_owned());
+            names.push(name.to_owned());
         }
     }
     Ok(names)
+}
+
+fn active(when: impl Fn(Active) -> bool) -> Vec<String> {
+    let chosen = MECHANISMS.iter().filter(|entry| when(entry.active));
+    chosen.map(|entry| entry.about.name.to_owned()).collect()
 }
 
 /// The mechanisms of these names, ready to decide.
@@ -95,7 +112,8 @@ mod tests {
     #[test]
     fn mechanisms_are_compatible_and_their_knobs_exist() {
         let configuration = Configuration::default();
-        for knob in adaptation(&all(), &configuration).unwrap().knobs() {
+        let all: Vec<String> = MECHANISMS.iter().map(|entry| entry.about.name.to_owned()).collect();
+        for knob in adaptation(&all, &configuration).unwrap().knobs() {
             let ours = knob == mechanism::suppress::SCHED_EXT;
             assert!(ours || latlab_sys::knob::Knob::named(knob).is_some(), "{knob}");
         }
@@ -105,8 +123,9 @@ mod tests {
     }
 
     #[test]
-    fn names_default_to_all_but_selective() {
+    fn demote_is_never_a_default_and_selective_one_of_the_daemon() {
         assert_eq!(names("").unwrap(), ["transparent", "inherit", "suppress", "mode"]);
+        assert_eq!(of_daemon(), ["transparent", "inherit", "selective", "suppress", "mode"]);
     }
 
     #[test]

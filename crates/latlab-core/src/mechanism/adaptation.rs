@@ -132,8 +132,7 @@ impl Adaptation {
         let only_by_wakes = by_wakes && !has(ThreadRole::FindsByRequests);
         let needing = self.descriptions().filter(|one| match one.threads {
             ThreadRole::FindsByWakes => true,
-            ThreadRole::Raises => only_by_wakes,
-            _ => false,
+            role => only_by_wakes && role.depends().is_some(),
         });
         needing.map(|one| one.name).collect()
     }
@@ -150,12 +149,10 @@ impl Adaptation {
             return Err(format!("{one} and {other} both decide the mode: name only one of them"));
         }
         self.check_owners()?;
-        let raising = self.descriptions().find(|one| one.threads == ThreadRole::Raises);
-        if let (Some(one), false) = (raising, self.schedules_threads()) {
+        let mut depending = self.descriptions().filter_map(|one| Some((one.name, one.threads.depends()?)));
+        if let (Some((name, what)), false) = (depending.next(), self.schedules_threads()) {
             return Err(format!(
-                "{} only raises threads that another mechanism finds: name transparent or \
-                 selective as well, or omit --mechanisms",
-                one.name
+                "{name} {what}: name transparent or selective as well, or omit --mechanisms"
             ));
         }
         let has_effect = !self.knobs_for(Mode::Throughput).is_empty() || self.schedules_threads();

@@ -52,8 +52,8 @@ pub(super) struct Adapt {
     /// Only show which knobs would be set, with old and new values
     #[arg(long, conflicts_with_all = ["log", "metrics", "time"])]
     dry_run: bool,
-    /// Mechanisms to use (see: latlab list mechanisms) [default: all]
-    #[arg(long, value_name = "NAME,…", default_value = "", hide_default_value = true, value_parser = mechanisms_or_all, add = complete::mechanisms())]
+    /// Mechanisms to use (see: latlab list mechanisms) [default: all but demote]
+    #[arg(long, value_name = "NAME,…", default_value = "", hide_default_value = true, value_parser = mechanisms_of_daemon, add = complete::mechanisms())]
     mechanisms: Mechanisms,
     /// Stop after this time
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
@@ -85,14 +85,14 @@ enum AdaptCommand {
 #[derive(Clone, Debug)]
 pub(super) struct Mechanisms(pub(super) Vec<String>);
 
-/// Reads names separated by commas. Without names, returns all mechanisms except selective.
+/// Reads names separated by commas. Without names, returns the mechanisms of a measurement.
 pub(super) fn mechanisms(text: &str) -> std::result::Result<Mechanisms, String> {
     mechanism::names(text).map(Mechanisms)
 }
 
-/// Reads names separated by commas. Without names, returns all mechanisms.
-fn mechanisms_or_all(text: &str) -> std::result::Result<Mechanisms, String> {
-    if text.is_empty() { Ok(Mechanisms(mechanism::all())) } else { mechanisms(text) }
+/// Reads names separated by commas. Without names, returns the mechanisms of the daemon.
+fn mechanisms_of_daemon(text: &str) -> std::result::Result<Mechanisms, String> {
+    if text.is_empty() { Ok(Mechanisms(mechanism::of_daemon())) } else { mechanisms(text) }
 }
 
 /// Longest single wait for signals where no end is set.

@@ -1,6 +1,6 @@
 //! Interrupts that real-time tasks request have priority over all others.
 
-use super::Mechanism;
+use super::{Active, Mechanism};
 use crate::part::{About, Describe};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, selective};
@@ -23,7 +23,7 @@ impl Describe for Selective {
 }
 
 impl Mechanism for Selective {
-    const DEFAULT: bool = false;
+    const ACTIVE: Active = Active::InDaemon;
 
     fn pure(told: &Configuration) -> Box<dyn mechanism::Mechanism> {
         Box::new(selective::Selective::of(told.groups.clone()))

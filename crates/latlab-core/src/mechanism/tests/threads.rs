@@ -1,6 +1,7 @@
 //! Tests of IRQ threads: which are raised, how far, and that all are restored.
 
 use super::super::configuration::Configuration;
+use super::super::demote::Demote;
 use super::super::inherit::Inherit;
 use super::super::mode::ByTasks;
 use super::super::selective::Selective;
@@ -14,6 +15,8 @@ const ETH: i32 = 20;
 const SOUND: i32 = 21;
 const BOOSTED: i32 = 22;
 const TIMERS: i32 = 30;
+/// Three steps.
+const LEARNING: Nanos = Nanos::from_millis(3);
 
 /// A machine with four threads that carries out decisions.
 #[derive(Clone, Debug)]
@@ -97,6 +100,7 @@ fn adaptation(names: &str) -> Adaptation {
             "transparent" => Box::new(Transparent::default()),
             "selective" => Box::new(Selective::of(Configuration::read("").unwrap().groups)),
             "inherit" => Box::new(Inherit),
+            "demote" => Box::new(Demote::after(LEARNING)),
             "suppress" => Box::new(Suppress),
             _ => Box::new(ByTasks::after(Nanos::from_secs(1))),
         }
@@ -170,6 +174,34 @@ fn selective_raises_requested_devices_and_demotes_others() {
     machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), ["other", "fifo 80", "other", "fifo 1"]);
     machine.requests.clear();
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), FOUND);
+}
+
+#[test]
+fn threads_that_no_known_task_needs_are_demoted() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("transparent,demote"));
+    machine.step(&mut adaptation, &[]);
+    machine.tasks = vec![task(1, 80)];
+    machine.step(&mut adaptation, &[wake(1, ETH)]);
+    assert_eq!(machine.policies(), FOUND, "the task is new");
+    machine.now = machine.now + LEARNING;
+    let decisions = machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), ["fifo 50", "other", "other", "fifo 1"]);
+    let why = "all real-time tasks are known, and none needs it";
+    let demoted = |one: &Decision| {
+        matches!(one, Decision::Set { mechanism, because, .. } if mechanism == "demote" && because == why)
+    };
+    assert!(decisions.len() == 2 && decisions.iter().all(demoted), "{decisions:?}");
+    machine.step(&mut adaptation, &[wake(1, SOUND)]);
+    assert_eq!(machine.policies(), ["fifo 50", "fifo 50", "other", "fifo 1"], "now it is needed");
+    machine.tasks.push(task(2, 30));
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), FOUND, "there is a new task");
+    machine.now = machine.now + LEARNING;
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), ["fifo 50", "fifo 50", "other", "fifo 1"]);
+    machine.tasks.clear();
     machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), FOUND);
 }
@@ -308,9 +340,9 @@ fn mode_and_priorities_are_right_after_a_thousand_starts_and_stops() {
 }
 
 #[test]
-fn inherit_without_a_finding_mechanism_is_refused() {
-    for all in [vec![], vec![Box::new(Suppress) as Box<dyn Mechanism>]] {
-        let all = all.into_iter().chain([Box::new(Inherit) as Box<dyn Mechanism>]).collect();
+fn mechanisms_that_find_no_thread_are_refused_without_one_that_does() {
+    let demote = || Box::new(Demote::after(LEARNING)) as Box<dyn Mechanism>;
+    for all in [vec![Box::new(Inherit) as _], vec![Box::new(Suppress) as _, demote()]] {
         let refused = Adaptation::of(all, 90).unwrap_err();
         assert!(refused.contains("name transparent or selective as well"), "{refused}");
     }
@@ -360,6 +392,8 @@ fn mechanisms() -> impl Strategy<Value = &'static str> {
         "selective,inherit",
         "transparent,selective,inherit",
         "transparent,selective,inherit,mode",
+        "transparent,inherit,demote",
+        "transparent,selective,inherit,demote,mode",
     ])
 }
 
