@@ -166,6 +166,18 @@ fn wake_up_is_logged_once_however_often_it_comes() {
 }
 
 #[test]
+fn irq_threads_that_no_known_task_needs_are_demoted() {
+    let words = "run realfeel:device=hpet,frequency=128,priority=80 --for 7s --json --on lab:rt \
+                 --adapt=transparent,demote";
+    let changes = latlab(words).record().changes;
+    let of_device = |name: &str| changes.iter().find(|one| one.knob.contains(name));
+    assert_eq!(of_device("-hpet"), None, "realfeel needs it");
+    let other = of_device("-rtc").expect("nothing needs it");
+    assert_eq!((other.old.as_str(), other.new.as_str()), ("fifo 50", "other"));
+    assert!(changes.len() >= 4 && changes.iter().all(|one| one.restored), "{changes:?}");
+}
+
+#[test]
 fn timer_thread_inherits_priority_of_the_task_it_wakes() {
     let words = "run realfeel:device=rtc,frequency=128,priority=80 \
                  --load cpu:busy=400ms,every=1s,policy=fifo,priority=70 \
