@@ -57,9 +57,10 @@ struct task_struct___check {
 
 /* Registers of x86 and of arm64. */
 struct pt_regs___check {
-	unsigned long bp, r10, r9, r8, dx, si, di, ip, sp;
+	unsigned long bp, r10, r9, r8, dx, si, di, orig_ax, ip, sp;
 	unsigned long orig_x0, pc;
 	unsigned long regs[31];
+	int syscallno;
 } CORE;
 
 #define TASK(task) ((struct task_struct___check *)(task))
@@ -219,6 +220,12 @@ INLINE void read_arguments(__u64 *value, struct pt_regs___check *regs)
 	value[5] = regs->regs[5];
 }
 
+/* The number of the system call in progress; below 0 after sigreturn(). */
+INLINE __s64 call_number(struct pt_regs___check *regs)
+{
+	return bpf_core_field_exists(regs->di) ? (__s64)regs->orig_ax : regs->syscallno;
+}
+
 /* Reads a struct timespec of the user's. */
 INLINE __u64 read_time(__u64 address)
 {
@@ -307,9 +314,13 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct note *note;
 
-	if (is_watched(task))
-		tell(task, LEAVE, result);
+	if (!is_watched(task) || !(note = begin(task, LEAVE)))
+		return 0;
+	note->value[0] = result;
+	note->value[1] = call_number((void *)regs);
+	submit(note);
 	return 0;
 }
 

@@ -12,7 +12,7 @@
 enum kind_of_note {
 	ENTER = 1,	/* number, six arguments, time, file or owner, memory locks; file name, stack,
 			 * without which both are those of the last ENTER of nanosleep() */
-	LEAVE,		/* result */
+	LEAVE,		/* result, number */
 	FAULT,		/* address, error code, major faults so far, in the kernel; stack */
 	FAULTED,	/* result of handle_mm_fault() */
 	WAKING,		/* waker, its priority, context, its name */

@@ -150,7 +150,7 @@ pub struct Frame {
     pub module: String,
     /// Offset in that file.
     pub offset: u64,
-    /// Whether it is in a shared library of the system.
+    /// Whether it is in a shared library of the system, or in Rust's standard library.
     pub library: bool,
 }
 
