@@ -3,7 +3,7 @@
 #ifndef LATLAB_CHECK_H
 #define LATLAB_CHECK_H
 
-#define PROCESSES 1024	/* largest number of watched processes */
+#define PROCESSES 1024	/* largest number of watched processes, a power of two */
 #define ROOM (16 << 20)	/* size of the ring buffer in bytes */
 #define STACK 2048	/* bytes copied from the top of the user stack */
 #define SHORT_STACK 512	/* the same where that many are not mapped */
