@@ -35,7 +35,7 @@ FAULTS = {
     "syscall": ("syscall", "pin"),
     "shared-cpu": ("shared-cpu", None),
 }
-CORRECT = ["none", "timer", "busy"]
+CORRECT = ["none", "timer", "busy", "calls"]
 RT_TESTS = {
     "cyclictest": "-q -m -p 80 -t 1 -i 1000 -l 500 -a 0".split(),
     "cyclicdeadline": "-q -i 1000 -D 1 -t 1 -a 0".split(),
