@@ -57,9 +57,10 @@ struct task_struct___check {
 
 /* Registers of x86 and of arm64. */
 struct pt_regs___check {
-	unsigned long bp, r10, r9, r8, dx, si, di, ip, sp;
+	unsigned long bp, r10, r9, r8, dx, si, di, orig_ax, ip, sp;
 	unsigned long orig_x0, pc;
 	unsigned long regs[31];
+	int syscallno;
 } CORE;
 
 #define TASK(task) ((struct task_struct___check *)(task))
@@ -81,17 +82,39 @@ const volatile struct check_settings check_settings SEC(".rodata.check_settings"
 /* Events that found no room, and processes that are not watched for lack of it. */
 __u64 missed[2] SEC(".bss.missed");
 
+/* Some of the watched processes: looking here first saves most of the time of looking into the map. */
+__u32 known[PROCESSES] SEC(".bss.known");
+
+INLINE __u32 *place(__u32 process)
+{
+	return &known[process & (PROCESSES - 1)];
+}
+
+INLINE bool is_real_time(struct task_struct *task)
+{
+	return task->normal_prio < 100;
+}
+
 /* The process of a task, if the task is watched. */
 INLINE struct process *process_of(struct task_struct *task)
 {
 	__u32 process = task->tgid;
 
-	return task->normal_prio < 100 ? bpf_map_lookup_elem(&processes, &process) : 0;
+	return is_real_time(task) ? bpf_map_lookup_elem(&processes, &process) : 0;
 }
 
 INLINE bool is_watched(struct task_struct *task)
 {
-	return process_of(task);
+	__u32 process = task->tgid;
+
+	if (!is_real_time(task))
+		return false;
+	if (*place(process) == process)
+		return true;
+	if (!bpf_map_lookup_elem(&processes, &process))
+		return false;
+	*place(process) = process;
+	return true;
 }
 
 INLINE void describe(struct note *note, struct task_struct *task, __u8 kind)
@@ -219,6 +242,12 @@ INLINE void read_arguments(__u64 *value, struct pt_regs___check *regs)
 	value[5] = regs->regs[5];
 }
 
+/* The number of the system call in progress; below 0 after sigreturn(). */
+INLINE __s64 call_number(struct pt_regs___check *regs)
+{
+	return bpf_core_field_exists(regs->di) ? (__s64)regs->orig_ax : regs->syscallno;
+}
+
 /* Reads a struct timespec of the user's. */
 INLINE __u64 read_time(__u64 address)
 {
@@ -307,9 +336,13 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct note *note;
 
-	if (is_watched(task))
-		tell(task, LEAVE, result);
+	if (!is_watched(task) || !(note = begin(task, LEAVE)))
+		return 0;
+	note->value[0] = result;
+	note->value[1] = call_number((void *)regs);
+	submit(note);
 	return 0;
 }
 
@@ -466,7 +499,10 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	if (!bpf_map_lookup_elem(&processes, &process))
 		return 0;
 	tell(task, EXIT, 0);
-	if (task->pid == task->tgid)
-		bpf_map_delete_elem(&processes, &process);
+	if (task->pid != task->tgid)
+		return 0;
+	bpf_map_delete_elem(&processes, &process);
+	if (*place(process) == process)
+		*place(process) = 0;
 	return 0;
 }

@@ -3,7 +3,7 @@
 #ifndef LATLAB_CHECK_H
 #define LATLAB_CHECK_H
 
-#define PROCESSES 1024	/* largest number of watched processes */
+#define PROCESSES 1024	/* largest number of watched processes, a power of two */
 #define ROOM (16 << 20)	/* size of the ring buffer in bytes */
 #define STACK 2048	/* bytes copied from the top of the user stack */
 #define SHORT_STACK 512	/* the same where that many are not mapped */
@@ -12,7 +12,7 @@
 enum kind_of_note {
 	ENTER = 1,	/* number, six arguments, time, file or owner, memory locks; file name, stack,
 			 * without which both are those of the last ENTER of nanosleep() */
-	LEAVE,		/* result */
+	LEAVE,		/* result, number */
 	FAULT,		/* address, error code, major faults so far, in the kernel; stack */
 	FAULTED,	/* result of handle_mm_fault() */
 	WAKING,		/* waker, its priority, context, its name */

@@ -10,6 +10,7 @@ mod call;
 mod cycle;
 mod event;
 mod judge;
+mod place;
 mod reason;
 mod report;
 mod rule;

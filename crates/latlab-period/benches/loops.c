@@ -1,11 +1,12 @@
-/* Loops compared: the library's, one of relative sleeps, and one as cyclictest has it. Each records when
- * its cycles start, against when they should: whole periods after the first.
+/* Loops compared: the library's, one of relative sleeps, one as cyclictest has it, and cyclictest. Each
+ * records when its cycles start, against when they should: whole periods after the first.
  *
- *   loops library|spinning|relative|absolute PERIOD_US CYCLES
+ *   loops library|spinning|relative|absolute|cyclictest PERIOD_US CYCLES
  *
- * docs/results/2026-11-period.md has the figures, and the command.
+ * docs/results/2026-11-period.md has the figures; loops.py makes them.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <inttypes.h>
 #include <latlab-period.h>
 #include <sched.h>
@@ -13,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SECOND 1000000000LL
 
@@ -48,12 +51,67 @@ static void prepare(void)
 	}
 }
 
+/* CPU time of cyclictest's measuring thread so far: of the thread that is not the first. */
+static int64_t cpu_of(pid_t process)
+{
+	char path[600];
+	int64_t used = -1;
+	struct dirent *task;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", process);
+	tasks = opendir(path);
+	while (tasks && (task = readdir(tasks))) {
+		FILE *file;
+
+		if (atoi(task->d_name) <= process)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/schedstat", process, task->d_name);
+		file = fopen(path, "r");
+		if (file && fscanf(file, "%" SCNd64, &used) != 1)
+			used = -1;
+		if (file)
+			fclose(file);
+	}
+	if (tasks)
+		closedir(tasks);
+	return used;
+}
+
+/* Runs cyclictest, which prints its latency, and measures the CPU time of its cycles from a tenth of
+ * them to nine tenths. */
+static int run_cyclictest(char *period_us, char *cycles)
+{
+	int64_t part = atol(period_us) * 1000 * (atol(cycles) / 10), from, to;
+	struct timespec tenth = timespec_of(part), most = timespec_of(8 * part);
+	pid_t process = fork();
+	int status;
+
+	if (!process) {
+		execl("/usr/bin/cyclictest", "cyclictest", "-q", "-m", "-N", "-p", "80", "-t", "1", "-a", "0",
+		      "-i", period_us, "-l", cycles, (char *)0);
+		_exit(127);
+	}
+	nanosleep(&tenth, 0);
+	from = cpu_of(process);
+	nanosleep(&most, 0);
+	to = cpu_of(process);
+	if (waitpid(process, &status, 0) < 0 || status || from < 0 || to < 0) {
+		fprintf(stderr, "cyclictest did not run to its end\n");
+		return 1;
+	}
+	printf("cyclictest period_us %s cycles %s cpu_ns_per_cycle %" PRId64 "\n", period_us, cycles,
+	       (to - from) / (8 * (atol(cycles) / 10)));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc == 4 ? argv[1] : "";
 	int64_t period = argc == 4 ? atol(argv[2]) * 1000 : 0, missed = 0;
 	long cycles = argc == 4 ? atol(argv[3]) : 0;
-	int64_t *starts = calloc(cycles + 1, sizeof(*starts)), first, drift, cpu, sum = 0;
+	int64_t *starts = calloc(cycles + 1, sizeof(*starts)), *dues = calloc(cycles + 1, sizeof(*dues));
+	int64_t first, drift, cpu, sum = 0, late = 0, late_max = 0, least = INT64_MAX;
 	struct latlab_period_settings settings = {
 		.period_ns = period, .policy = LATLAB_FIFO, .priority = 80,
 		.spin_at_most_ns = strcmp(kind, "spinning") ? 0 : 20000000,
@@ -62,9 +120,12 @@ int main(int argc, char **argv)
 	struct latlab_period_summary summary = { 0 };
 	struct timespec next, sleep;
 
-	if (period <= 0 || cycles <= 0 || !starts)
+	if (period <= 0 || cycles <= 0 || !starts || !dues)
 		return 2;
+	if (!strcmp(kind, "cyclictest"))
+		return run_cyclictest(argv[2], argv[3]);
 	memset(starts, 1, (cycles + 1) * sizeof(*starts));
+	memset(dues, 1, (cycles + 1) * sizeof(*dues));
 	if (!strcmp(kind, "library") || !strcmp(kind, "spinning")) {
 		library = latlab_period_start(&settings);
 		if (!library) {
@@ -87,12 +148,26 @@ int main(int argc, char **argv)
 			clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, 0);
 		}
 		starts[cycle] = time_of(CLOCK_MONOTONIC);
+		dues[cycle] = first + (cycle + 1 + missed) * period;
 	}
 	cpu = time_of(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	drift = starts[cycles] - starts[0] - (cycles + missed) * period;
 	if (library) {
 		latlab_period_summary(library, &summary);
 		latlab_period_end(library);
+	}
+	for (long cycle = 0; cycle <= cycles; cycle++) {
+		int64_t lateness = starts[cycle] - dues[cycle];
+
+		late += lateness;
+		late_max = lateness > late_max ? lateness : late_max;
+		least = lateness < least ? lateness : least;
+	}
+	late /= cycles + 1;
+	/* When the library's first cycle was due, only the library knows: its shortest lateness is known. */
+	if (library) {
+		late += (int64_t)summary.lateness_min_ns - least;
+		late_max = summary.lateness_max_ns;
 	}
 	/* Jitter: how much longer or shorter than a period the time between two starts is. */
 	for (long cycle = 0; cycle < cycles; cycle++) {
@@ -102,8 +177,9 @@ int main(int argc, char **argv)
 	qsort(starts, cycles, sizeof(*starts), compare);
 	printf("%s period_us %s cycles %ld missed %" PRId64 " drift_ns %" PRId64
 	       " jitter_mean_ns %" PRId64 " jitter_p99_ns %" PRId64 " jitter_max_ns %" PRId64
-	       " cpu_ns_per_cycle %" PRId64 " late_max_ns %" PRIu64 " spin_ns %" PRIu64 "\n",
+	       " cpu_ns_per_cycle %" PRId64 " late_mean_ns %" PRId64 " late_max_ns %" PRId64
+	       " spin_ns %" PRIu64 "\n",
 	       kind, argv[2], cycles, missed, drift, sum / cycles, starts[cycles * 99 / 100],
-	       starts[cycles - 1], cpu / (cycles + 1), summary.lateness_max_ns, summary.spin_ns);
+	       starts[cycles - 1], cpu / (cycles + 1), late, late_max, summary.spin_ns);
 	return 0;
 }

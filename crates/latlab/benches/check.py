@@ -35,7 +35,7 @@ FAULTS = {
     "syscall": ("syscall", "pin"),
     "shared-cpu": ("shared-cpu", None),
 }
-CORRECT = ["none", "timer", "busy"]
+CORRECT = ["none", "timer", "busy", "calls"]
 RT_TESTS = {
     "cyclictest": "-q -m -p 80 -t 1 -i 1000 -l 500 -a 0".split(),
     "cyclicdeadline": "-q -i 1000 -D 1 -t 1 -a 0".split(),
@@ -91,12 +91,11 @@ def breaches(report):
     return [breach for thread in report["threads"] for breach in thread["breaches"]]
 
 
-def line_of(fault):
+def line_of(fault, target):
+    marks = [f"/* mark on arm64: {fault} */"] * ("@arm64" in target) + [f"/* mark: {fault} */"]
     with open(SOURCE) as source:
-        for number, line in enumerate(source, 1):
-            if f"/* mark: {fault} */" in line:
-                return number
-    raise KeyError(fault)
+        lines = source.readlines()
+    return next(number for mark in marks for number, line in enumerate(lines, 1) if mark in line)
 
 
 def judge_fault(latlab, target, program, fault, wrong):
@@ -106,7 +105,7 @@ def judge_fault(latlab, target, program, fault, wrong):
         wrong.append(f"{fault}: {error}")
         return 0, 0, 0
     found = [breach for breach in breaches(report) if breach["rule"] == rule]
-    place = f"{function} (faults.c:{line_of(fault)})" if function else None
+    place = f"{function} (faults.c:{line_of(fault, target)})" if function else None
     right = [breach for breach in found if not place or breach.get("place") == place]
     own = {rule, "non-pi"} if rule == "inversion" else {rule}
     other = [b for b in breaches(report) if b["level"] == "error" and b["rule"] not in own]

@@ -83,7 +83,10 @@ fn what(
             locks: Locks { future: value[9] & 1 != 0, any: value[9] & 2 != 0 },
             stack: None,
         },
-        2 => EventKind::Leave(value[0].cast_signed()),
+        2 => EventKind::Leave {
+            result: value[0].cast_signed(),
+            call: (value[1].cast_signed() >= 0).then(|| name(value[1])),
+        },
         3 => EventKind::Fault {
             address: value[0],
             stack_pointer: stack.map_or(0, |stack| stack.sp),
@@ -124,11 +127,14 @@ fn what(
 fn reason(state: u64, preempted: bool) -> OutReason {
     /// `TASK_RTLOCK_WAIT`, since Linux 5.16.
     const LOCK: u64 = 0x1000;
+    /// `TASK_INTERRUPTIBLE`.
+    const INTERRUPTIBLE: u64 = 1;
     match state {
         _ if preempted => OutReason::Preempted,
         0 => OutReason::Preempted,
         state if state & LOCK != 0 => OutReason::KernelLock,
-        _ => OutReason::Sleeps,
+        state if state & INTERRUPTIBLE != 0 => OutReason::Sleeps,
+        _ => OutReason::SleepsInKernel,
     }
 }
 
@@ -196,8 +202,9 @@ mod tests {
 
     #[test]
     fn event_is_read_with_the_layout_of_the_c_header() {
-        let seen = observed(&bytes(2, [9; VALUES])).unwrap();
-        assert_eq!((seen.event.at, seen.event.kind), (Nanos(7), EventKind::Leave(9)));
+        let seen = observed(&bytes(2, [0; VALUES])).unwrap();
+        let leave = EventKind::Leave { result: 0, call: Some(name(0)) };
+        assert_eq!((seen.event.at, seen.event.kind), (Nanos(7), leave));
         let thread = seen.event.thread;
         assert_eq!((thread.tid, thread.pid, thread.prio, thread.policy), (12, 11, 29, 1));
         assert_eq!(thread.comm, Comm::from("loop"));

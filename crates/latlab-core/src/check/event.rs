@@ -50,8 +50,13 @@ pub enum EventKind {
         /// Stack of the call; none if it could not be read.
         stack: Option<StackId>,
     },
-    /// The system call returns this.
-    Leave(i64),
+    /// The system call returns.
+    Leave {
+        /// What it returns.
+        result: i64,
+        /// Its name; none if the kernel no longer knows it, as after `sigreturn`.
+        call: Option<&'static str>,
+    },
     /// A page fault begins.
     Fault {
         /// Address that was accessed.
@@ -109,12 +114,21 @@ pub enum EventKind {
 /// Why a task leaves the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutReason {
-    /// It sleeps.
+    /// It sleeps until something happens, or until a signal.
     Sleeps,
+    /// It sleeps in the kernel, as for a page of a disk, or is stopped.
+    SleepsInKernel,
     /// It is runnable, and another task has replaced it.
     Preempted,
     /// It waits for a spinlock of a `PREEMPT_RT` kernel, which inherits priority.
     KernelLock,
+}
+
+impl OutReason {
+    /// Whether the task sleeps.
+    pub(super) fn is_sleep(self) -> bool {
+        matches!(self, OutReason::Sleeps | OutReason::SleepsInKernel)
+    }
 }
 
 /// Where a task was woken.

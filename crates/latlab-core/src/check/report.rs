@@ -3,6 +3,7 @@
 use super::breach::{Breach, Held};
 use super::cycle::Finished;
 use super::event::{StackId, Thread};
+use super::place::place;
 use super::reason::{CyclePart, PlaceOf, Reason, parts, reasons};
 use super::rule::{Level, RULES, Rule};
 use super::thread::Cyclic;
@@ -149,7 +150,7 @@ pub struct Frame {
     pub module: String,
     /// Offset in that file.
     pub offset: u64,
-    /// Whether it is in a shared library of the system.
+    /// Whether it is in a shared library of the system, or in Rust's standard library.
     pub library: bool,
 }
 
@@ -276,14 +277,6 @@ impl BreachReport {
             (self.longest, self.by) = (other.longest, other.by);
         }
     }
-}
-
-/// The innermost function of the program itself, with a name if there is one; otherwise of a library.
-fn place(stack: &[Frame]) -> Option<String> {
-    let named = |frame: &&Frame| frame.function.is_some();
-    let mut own = stack.iter().filter(|frame| !frame.library);
-    let found = own.clone().find(named).or_else(|| own.next());
-    found.or_else(|| stack.iter().find(named)).or(stack.first()).map(Frame::text)
 }
 
 impl Frame {

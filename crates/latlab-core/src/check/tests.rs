@@ -1,5 +1,7 @@
 //! Tests of the judge with made-up events.
 
+mod missing;
+
 use super::*;
 use crate::explain::Comm;
 use crate::time::Nanos;
@@ -8,6 +10,9 @@ use crate::time::Nanos;
 const US: u64 = 1000;
 /// The period of the thread, in microseconds.
 const PERIOD: u64 = 1000;
+
+/// The return of a system call.
+const LEAVE: EventKind = EventKind::Leave { result: 0, call: None };
 
 /// A thread of priority 50 and what happens to it.
 struct Script {
@@ -56,7 +61,7 @@ impl Script {
         if due > self.now {
             self.sleep(due, (120, WakeContext::Interrupt));
         }
-        self.add(1, EventKind::Leave(0));
+        self.add(1, LEAVE);
     }
 
     /// Runs cycles, in each of which `act` happens.
@@ -93,12 +98,12 @@ fn correct_loop_breaches_no_rule_and_has_its_times() {
 fn start_and_end_of_a_program_are_not_judged() {
     let mut script = Script::new(None);
     script.call("mmap", [0; 6], Nanos(0));
-    script.add(1, EventKind::Leave(0));
+    script.add(1, LEAVE);
     for cycle in 1..=10 {
         script.wait(cycle);
     }
     script.call("munmap", [0; 6], Nanos(0));
-    script.add(1, EventKind::Leave(0));
+    script.add(1, LEAVE);
     script.add(1, EventKind::Exit);
     let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
     assert_eq!(report.threads[0].breaches, []);
@@ -115,7 +120,7 @@ fn system_calls_breach_the_rules_of_their_kind() {
     ] {
         let found = breaches(|script, _| {
             script.call(call, [5, 0, 0, 0, 0, 0], Nanos(0));
-            script.add(1, EventKind::Leave(0));
+            script.add(1, LEAVE);
         });
         assert_eq!(found, rule.map(|rule| (rule, 100)).into_iter().collect::<Vec<_>>(), "{call}");
     }
@@ -129,7 +134,7 @@ fn write_to_a_file_is_a_breach_and_a_mark_in_the_trace_is_not() {
             let (arguments, time, locks) = ([5, 0, 0, 0, 0, 0], Nanos(0), Locks::default());
             let call = "write";
             script.add(1, EventKind::Enter { call, arguments, time, file, locks, stack: Some(1) });
-            script.add(1, EventKind::Leave(0));
+            script.add(1, LEAVE);
         });
         let all: u64 =
             found.iter().filter(|(rule, _)| *rule == Rule::FileIo).map(|one| one.1).sum();
@@ -150,7 +155,7 @@ fn sleep_is_judged_by_what_it_waits_for() {
         let found = breaches(|script, _| {
             script.call(call, arguments, Nanos(0));
             script.sleep(script.now + 50, (waker, WakeContext::Task));
-            script.add(1, EventKind::Leave(0));
+            script.add(1, LEAVE);
         });
         assert_eq!(found, rule.map(|rule| (rule, 100)).into_iter().collect::<Vec<_>>(), "{call}");
     }
@@ -195,7 +200,7 @@ fn overrunning(script: &mut Script, cycle: u64) {
     }
     script.call("futex", [0x1000, 128, 2, 0, 0, 0], Nanos(0));
     script.sleep(script.now + 1000, (120, WakeContext::Task));
-    script.add(1, EventKind::Leave(0));
+    script.add(1, LEAVE);
     let (due, ran) = (Nanos(cycle * PERIOD * US), Nanos((cycle * PERIOD + 2) * US));
     let charge = |from: u64, length: u64, cause| Charged {
         from: due + Nanos(from * US),
@@ -259,7 +264,7 @@ fn rest_of_a_deadline_period_is_no_latency() {
         let enter = EventKind::Enter { call, arguments, time, file: None, locks, stack: None };
         let reason = OutReason::Preempted;
         let out = EventKind::Out { reason, next: 9, prio: 120, comm, kernel };
-        for (after, kind) in [(1, enter), (1, out), (997, EventKind::In), (1, EventKind::Leave(0))]
+        for (after, kind) in [(1, enter), (1, out), (997, EventKind::In), (1, LEAVE)]
         {
             script.add_of(after, kind, (-1, 6));
         }
@@ -297,10 +302,10 @@ fn cycle_with_a_missing_event_is_left_out() {
         script.call("clock_nanosleep", [1, 1, 0, 0, 0, 0], Nanos(cycle * PERIOD * US));
         script.sleep(cycle * PERIOD, (120, WakeContext::Interrupt));
         if cycle != 60 {
-            script.add(1, EventKind::Leave(0));
+            script.add(1, LEAVE);
         }
         if cycle == 70 {
-            script.add(1, EventKind::Leave(0));
+            script.add(1, LEAVE);
         }
     }
     let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
@@ -320,7 +325,7 @@ fn relative_and_wall_clock_waits_are_breaches() {
         for cycle in 1..=10 {
             script.call(call, arguments, Nanos(900 * US));
             script.sleep(cycle * PERIOD, (120, WakeContext::Interrupt));
-            script.add(1, EventKind::Leave(0));
+            script.add(1, LEAVE);
         }
         script.call(call, arguments, Nanos(900 * US));
         let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
@@ -335,7 +340,7 @@ fn thread_that_sleeps_for_what_is_left_of_its_period_does_not_drift() {
     for cycle in 1..=11 {
         script.call("nanosleep", [0; 6], Nanos((900 + cycle) * US));
         script.sleep(cycle * PERIOD, (120, WakeContext::Interrupt));
-        script.add(1, EventKind::Leave(0));
+        script.add(1, LEAVE);
     }
     let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
     assert!(report.threads[0].breaches.is_empty(), "{report:?}");
@@ -353,7 +358,7 @@ fn wake_up_by_a_lower_priority_task_is_a_breach() {
         for cycle in 1..=11 {
             script.call("futex", [0x1000, 137, 0, 0, 0, 0], Nanos(0));
             script.sleep(cycle * PERIOD, (prio, context));
-            script.add(1, EventKind::Leave(0));
+            script.add(1, LEAVE);
         }
         let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
         let found: u64 = report.threads[0].breaches.iter().map(|breach| breach.count).sum();
@@ -365,7 +370,7 @@ fn wake_up_by_a_lower_priority_task_is_a_breach() {
 fn thread_that_never_waits_has_no_cycle() {
     let mut script = Script::new(None);
     script.call("mmap", [0; 6], Nanos(0));
-    script.add(1, EventKind::Leave(0));
+    script.add(1, LEAVE);
     let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
     assert_eq!((report.threads.len(), report.without_cycle), (0, vec!["loop [7]".to_owned()]));
 }

@@ -119,7 +119,7 @@ impl Cyclic {
         self.thread = event.thread;
         match &event.kind {
             EventKind::Enter { .. } => self.enter(at, &event.kind),
-            EventKind::Leave(result) => self.leave(at, *result),
+            EventKind::Leave { result, call } => self.leave(at, *result, *call),
             EventKind::Fault { .. } => self.begin_fault(at, &event.kind),
             EventKind::Faulted { major } => self.end_fault(Some((at, *major))),
             EventKind::Waking { waker, prio, comm, context } => {
@@ -179,9 +179,13 @@ impl Cyclic {
         self.call = Some(Call { at, kind, is_cycle_wait, slept, away, waker: None });
     }
 
-    fn leave(&mut self, at: Nanos, result: i64) {
+    fn leave(&mut self, at: Nanos, result: i64, name: Option<&str>) {
         self.end_fault(None);
         let Some(call) = self.call.take() else { return self.leave_out(false) };
+        let entered = |name| matches!(call.kind, EventKind::Enter { call, .. } if call == name);
+        if !name.is_none_or(entered) {
+            return self.leave_out(call.is_cycle_wait);
+        }
         if call.is_cycle_wait {
             if !is_interrupted(result) {
                 self.begin_cycle(at, &call);
@@ -196,10 +200,11 @@ impl Cyclic {
         }
     }
 
-    /// Leaves the current cycle out, or the one that begins: the start or the end of a system call was
-    /// not reported, so that its times are not known. The kernel runs no program of a tracepoint while
-    /// it runs that program for another task of the CPU, which real-time threads may preempt in it
-    /// (on Linux 7.3 with PREEMPT_RT).
+    /// Leaves the current cycle out, or the one that begins: the start or the end of a system call, or
+    /// both, were not reported, so that its times are not known. The kernel runs no program of a
+    /// tracepoint while it runs that program for another task of the CPU, which real-time threads may
+    /// preempt in it (on Linux 7.3 with PREEMPT_RT). It reports all context switches: these can't be
+    /// preempted.
     fn leave_out(&mut self, begins: bool) {
         if self.cycle.take().is_some() || begins {
             self.left_out += 1;
@@ -350,7 +355,19 @@ impl Cyclic {
         self.breaches.add((Rule::Fault, subject), fault.stack, fault.moment, took, None);
     }
 
+    /// Whether a sleep that begins is that of a call that was not reported: it is in none, or a sleep
+    /// until a time that is over, which has ended.
+    fn sleeps_in_missing_call(&self, at: Nanos) -> bool {
+        let Some(call) = &self.call else { return self.fault.is_none() };
+        let due = wait::due(self.wait, call.at, &call.kind).filter(|_| call.is_cycle_wait);
+        call.slept > Nanos(0) && due.is_some_and(|due| at > due)
+    }
+
     fn leave_cpu(&mut self, at: Nanos, reason: OutReason, next: Held, kernel: bool) {
+        if reason == OutReason::Sleeps && self.sleeps_in_missing_call(at) {
+            let call = self.call.take();
+            self.leave_out(call.is_some());
+        }
         self.out = Some(Out { at, reason, next });
         let waits = self.call.as_ref().is_some_and(|call| call.is_cycle_wait);
         if reason != OutReason::Preempted || waits || kernel {
@@ -366,7 +383,7 @@ impl Cyclic {
         let Some(out) = self.out.take() else { return };
         let time = at - out.at;
         let waker = self.waking.filter(|(woken, ..)| *woken >= out.at);
-        let sleeps = out.reason == OutReason::Sleeps;
+        let sleeps = out.reason.is_sleep();
         if let Some(fault) = &mut self.fault {
             let into = if sleeps { &mut fault.slept } else { &mut fault.away };
             *into = *into + time;
@@ -394,8 +411,8 @@ impl Cyclic {
     /// Adds the time for which the thread was not on its CPU. A page fault includes its sleep.
     fn add_absence(&mut self, at: Nanos, out: &Out, waker: Option<(Held, WakeContext)>) {
         let what = match out.reason {
-            OutReason::Sleeps if self.fault.is_some() => return,
-            OutReason::Sleeps => {
+            reason if reason.is_sleep() && self.fault.is_some() => return,
+            OutReason::Sleeps | OutReason::SleepsInKernel => {
                 let place = self.call.as_ref().map(|call| call::place(&call.kind));
                 let waker = waker.filter(|(_, context)| *context != WakeContext::Interrupt);
                 What::Blocked(place.unwrap_or("the kernel".to_owned()), waker.map(|(by, _)| by))
@@ -404,10 +421,8 @@ impl Cyclic {
             OutReason::Preempted if out.next.prio >= ORDINARY => What::Throttled(out.next),
             OutReason::Preempted => What::Preempted(out.next),
         };
-        let stack = match out.reason {
-            OutReason::Sleeps => self.call.as_ref().and_then(|call| stack(&call.kind)),
-            _ => None,
-        };
+        let call = self.call.as_ref().filter(|_| out.reason.is_sleep());
+        let stack = call.and_then(|call| stack(&call.kind));
         let Some(cycle) = &mut self.cycle else { return };
         let rule = matches!(what, What::Throttled(_)).then_some(Rule::Throttled);
         cycle.add(Part { from: out.at, to: at, own: at - out.at, what, rule, stack });

@@ -47,6 +47,8 @@ struct Mapped {
 /// A function that a file exports: its offset in the file, its size and its name.
 type Export = (u64, u64, String);
 
+/// Folder of the sources of Rust's standard library, which programs are linked with statically.
+const RUST: &str = "/rustc";
 /// Largest number of functions of a stack.
 const DEPTH: usize = 48;
 
@@ -146,7 +148,10 @@ impl Image {
         let mut add = |name: &str, code: Option<&blazesym::symbolize::CodeInfo<'_>>| {
             let file = code.map(|code| code.file.to_string_lossy().into_owned());
             let line = code.and_then(|code| code.line);
-            frames.push(Frame { function: Some(name.to_owned()), file, line, ..unnamed.clone() });
+            let folder = code.and_then(|code| code.dir.as_ref());
+            let library = part.library || folder.is_some_and(|dir| dir.starts_with(RUST));
+            let function = Some(name.to_owned());
+            frames.push(Frame { function, file, line, library, ..unnamed.clone() });
         };
         add(&symbol.name, symbol.code_info.as_deref());
         for inlined in &symbol.inlined {

@@ -1,6 +1,6 @@
-/* Real-time programs, each with one fault in its cycle; marks tell the lines. The first argument
- * names the fault; `none`, `timer` and `busy` are correct, `endless` logs for ever, `dies` until it is
- * aborted. */
+/* Real-time programs, each with one fault in its cycle; marks tell the lines. On arm64 the start of a
+ * function grows the stack. The first argument names the fault; `none`, `timer`, `busy` and `calls` are
+ * correct, `endless` logs for ever, `dies` until it is aborted. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -46,7 +46,7 @@ NOINLINE void write_private_page(void)
 }
 
 NOINLINE void grow_stack(int depth)
-{
+{ /* mark on arm64: stack */
 	volatile char frame[4096] = { depth }; /* mark: stack */
 
 	if (depth)
@@ -126,6 +126,13 @@ static void *work(void *unused)
 	return unused;
 }
 
+static void *call(void *unused)
+{
+	for (;;)
+		getppid();
+	return unused;
+}
+
 static void be_ordinary(pthread_attr_t *attributes)
 {
 	struct sched_param ordinary = { 0 };
@@ -196,7 +203,7 @@ static void run(const char *fault)
 {
 	struct timespec time;
 	struct itimerspec each = { { 0, PERIOD }, { 0, PERIOD } };
-	int timer = timerfd_create(CLOCK_MONOTONIC, 0);
+	int timer = timerfd_create(CLOCK_MONOTONIC, 0), cycles = CYCLES;
 	unsigned long expired;
 
 	if (!strcmp(fault, "timer")) {
@@ -207,7 +214,10 @@ static void run(const char *fault)
 		return;
 	}
 	clock_gettime(strcmp(fault, "wall-clock") ? CLOCK_MONOTONIC : CLOCK_REALTIME, &time);
-	for (int i = 0; i < CYCLES || !strcmp(fault, "endless"); i++) {
+	/* Enough for a wait of which the kernel reports neither the start nor the end. */
+	if (!strcmp(fault, "calls"))
+		cycles = 5 * CYCLES;
+	for (int i = 0; i < cycles || !strcmp(fault, "endless"); i++) {
 		advance(&time);
 		wait_for_time(fault, &time);
 		act(fault, i);
@@ -250,6 +260,9 @@ static void set_up(const char *fault)
 	/* The timer then interrupts a task of lower priority. */
 	if (!strcmp(fault, "busy"))
 		pthread_create(&thread, &ordinary, work, 0);
+	/* The timer then interrupts it in a system call. */
+	if (!strcmp(fault, "calls"))
+		pthread_create(&thread, &ordinary, call, 0);
 }
 
 int main(int argc, char **argv)
