@@ -264,8 +264,7 @@ fn rest_of_a_deadline_period_is_no_latency() {
         let enter = EventKind::Enter { call, arguments, time, file: None, locks, stack: None };
         let reason = OutReason::Preempted;
         let out = EventKind::Out { reason, next: 9, prio: 120, comm, kernel };
-        for (after, kind) in [(1, enter), (1, out), (997, EventKind::In), (1, LEAVE)]
-        {
+        for (after, kind) in [(1, enter), (1, out), (997, EventKind::In), (1, LEAVE)] {
             script.add_of(after, kind, (-1, 6));
         }
     }
