@@ -58,8 +58,10 @@ struct task_struct___check {
 /* Registers of x86 and of arm64. */
 struct pt_regs___check {
 	unsigned long bp, r10, r9, r8, dx, si, di, ip, sp;
+	unsigned long orig_ax;
 	unsigned long orig_x0, pc;
 	unsigned long regs[31];
+	int syscallno;
 } CORE;
 
 #define TASK(task) ((struct task_struct___check *)(task))
@@ -303,13 +305,60 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 	return 0;
 }
 
+/* Whether a system call that returns has mapped code of a file. */
+INLINE bool maps_code(struct pt_regs___check *regs)
+{
+	bool x86 = bpf_core_field_exists(regs->di);
+	__u32 number = x86 ? regs->orig_ax : regs->syscallno;
+
+	return number == check_settings.mmap &&
+	       (x86 ? regs->dx : regs->regs[2]) & 4 /* PROT_EXEC */;
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
+	if (maps_code((void *)regs)) {
+		__u32 process = task->tgid;
+
+		if (bpf_map_lookup_elem(&processes, &process))
+			tell(task, MAPPED, 0);
+	}
 	if (is_watched(task))
 		tell(task, LEAVE, result);
+	return 0;
+}
+
+/* A mark: its name and its ID are in the registers of the first arguments (latlab-mark.h). A name whose
+ * page is not in memory stays empty. */
+INLINE void mark(struct pt_regs___check *regs, __u8 kind)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool x86 = bpf_core_field_exists(regs->di);
+	__u64 name = x86 ? regs->di : regs->regs[0];
+	__u64 id = x86 ? regs->si : regs->regs[1];
+	struct note *note;
+
+	if (!is_watched(task) || !(note = begin(task, kind)))
+		return;
+	note->value[0] = id;
+	bpf_probe_read_user_str(&note->value[1], NAME, (void *)name);
+	submit(note);
+}
+
+SEC("uprobe")
+int mark_begin(struct pt_regs___check *regs)
+{
+	mark(regs, BEGIN);
+	return 0;
+}
+
+SEC("uprobe")
+int mark_end(struct pt_regs___check *regs)
+{
+	mark(regs, END);
 	return 0;
 }
 
