@@ -21,11 +21,13 @@
 
 #define LATLAB_MARK_(what, first, second, name, id)                                       \
 	do {                                                                              \
-		register const char *latlab_name __asm__(first) = (name);                 \
-		register int64_t latlab_id __asm__(second) = (id);                        \
+		const char *latlab_name_ = (name);                                        \
+		int64_t latlab_id_ = (id);                                                \
+		register const char *latlab_name __asm__(first) = latlab_name_;           \
+		register int64_t latlab_id __asm__(second) = latlab_id_;                  \
 		__asm__ volatile(                                                         \
 			"990: " LATLAB_MARK_NOP                                           \
-			".pushsection .note.stapsdt, \"\", %%note\n"                      \
+			".pushsection .note.stapsdt, \"?\", %%note\n"                      \
 			".balign 4\n"                                                     \
 			".4byte 992f - 991f, 994f - 993f, 3\n"                            \
 			"991: .asciz \"stapsdt\"\n"                                       \

@@ -1,11 +1,11 @@
 //! The marks in the files of a program: found in their notes, and observed.
 
-use super::image::offset_of;
+use super::image::{Elfs, offset_of};
 use latlab_bpf::Checker;
 use latlab_core::check::{MarkOfFile, marks_of_file};
 use latlab_sys::root::Root;
-use object::ReadRef as _;
 use object::read::{Object as _, ObjectSection as _, ReadCache};
+use object::{ObjectSegment as _, ReadRef as _};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -101,13 +101,23 @@ impl Marks {
             // The file's addresses may have been moved since the note was written.
             let moved = base.map_or(0, |base| base.wrapping_sub(mark.base));
             let address = mark.address.wrapping_add(moved);
-            let Some(offset) = offset_of(&object, address) else { continue };
+            // The linker may have left out the code of a mark, but not its note.
+            let Some(offset) = code_at(&object, address) else { continue };
             let after = (&cache).read_bytes_at(offset + 1, LONG_NOP.len() as u64);
             let skips = self.has_fast_probes && after == Ok(&LONG_NOP);
             found.push((offset + u64::from(skips), mark));
         }
         Some(found)
     }
+}
+
+/// The offset in a file of an address in its code.
+fn code_at(object: &Elfs<'_>, address: u64) -> Option<u64> {
+    let is_code = object.segments().any(|one| {
+        let within = address.checked_sub(one.address()).is_some_and(|within| within < one.size());
+        within && one.permissions().executable()
+    });
+    is_code.then(|| offset_of(object, address)).flatten()
 }
 
 /// The path of a line of `/proc/PID/maps`, if it is the code of a file.
