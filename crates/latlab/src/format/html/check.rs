@@ -126,19 +126,15 @@ fn marked_rows(marked: &[MarkedPart], end: Nanos) -> Vec<Row> {
     let mut rows: Vec<(&str, Nanos, Row)> = Vec::new();
     for part in parts {
         let block = marked_block(part, end);
-        match rows.iter_mut().find(|(name, ..)| *name == part.name) {
-            Some((_, running, row)) => {
-                *running = *running + part.running;
-                row.value = micro(*running);
-                row.blocks.push(block);
-            }
-            None if rows.len() >= MARKED => {}
-            None => {
-                let (value, note) = (micro(part.running), String::new());
-                let name = format!("part {}", part_name(&part.name));
-                let row = Row { name, value, blocks: vec![block], note };
-                rows.push((&part.name, part.running, row));
-            }
+        if let Some((_, running, row)) = rows.iter_mut().find(|(name, ..)| *name == part.name) {
+            *running = *running + part.running;
+            row.value = micro(*running);
+            row.blocks.push(block);
+        } else if rows.len() < MARKED {
+            let (value, note) = (micro(part.running), String::new());
+            let name = format!("part {}", part_name(&part.name));
+            let row = Row { name, value, blocks: vec![block], note };
+            rows.push((&part.name, part.running, row));
         }
     }
     rows.into_iter().map(|(.., row)| row).collect()
