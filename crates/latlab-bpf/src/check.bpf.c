@@ -333,32 +333,33 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 
 /* A mark: its name and its ID are in the registers of the first arguments (latlab-mark.h). A name whose
  * page is not in memory stays empty. */
-INLINE void mark(struct pt_regs___check *regs, __u8 kind)
+INLINE void mark(__u8 kind)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	bool x86 = bpf_core_field_exists(regs->di);
-	__u64 name = x86 ? regs->di : regs->regs[0];
-	__u64 id = x86 ? regs->si : regs->regs[1];
 	struct note *note;
 
 	if (!is_watched(task) || !(note = begin(task, kind)))
 		return;
-	note->value[0] = id;
+	struct pt_regs___check *regs = (void *)bpf_task_pt_regs(task);
+	bool x86 = bpf_core_field_exists(regs->di);
+	__u64 name = x86 ? regs->di : regs->regs[0];
+
+	note->value[0] = x86 ? regs->si : regs->regs[1];
 	bpf_probe_read_user_str(&note->value[1], NAME, (void *)name);
 	submit(note);
 }
 
 SEC("uprobe")
-int mark_begin(struct pt_regs___check *regs)
+int mark_begin(void *registers)
 {
-	mark(regs, BEGIN);
+	mark(BEGIN);
 	return 0;
 }
 
 SEC("uprobe")
-int mark_end(struct pt_regs___check *regs)
+int mark_end(void *registers)
 {
-	mark(regs, END);
+	mark(END);
 	return 0;
 }
 
