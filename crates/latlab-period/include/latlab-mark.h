@@ -5,14 +5,10 @@
 #define LATLAB_MARK_H
 #include <stdint.h>
 
-/* The probe is the NOP of one byte, or, on a kernel that replaces those of five bytes by a call, the
- * one after it. */
 #if defined(__x86_64__)
-#define LATLAB_MARK_NOP "nop\n.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
 #define LATLAB_MARK_ARGUMENTS "8@%%rdi -8@%%rsi"
 #define LATLAB_MARK_REGISTERS "rdi", "rsi"
 #elif defined(__aarch64__)
-#define LATLAB_MARK_NOP "nop\n"
 #define LATLAB_MARK_ARGUMENTS "8@x0 -8@x1"
 #define LATLAB_MARK_REGISTERS "x0", "x1"
 #else
@@ -26,7 +22,7 @@
 		register const char *latlab_name __asm__(first) = latlab_name_;           \
 		register int64_t latlab_id __asm__(second) = latlab_id_;                  \
 		__asm__ volatile(                                                         \
-			"990: " LATLAB_MARK_NOP                                           \
+			"990: nop\n"                                                        \
 			".pushsection .note.stapsdt, \"?\", %%note\n"                      \
 			".balign 4\n"                                                     \
 			".4byte 992f - 991f, 994f - 993f, 3\n"                            \

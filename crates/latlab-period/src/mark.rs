@@ -7,15 +7,15 @@ use core::ffi::CStr;
 macro_rules! mark {
     ($what:literal, $name:expr, $id:expr) => {{
         #[cfg(target_arch = "x86_64")]
-        mark!($what, $name, $id, "rdi", "rsi", "8@%rdi -8@%rsi", "\n.byte 0x0f, 0x1f, 0x44, 0, 0");
+        mark!($what, $name, $id, "rdi", "rsi", "8@%rdi -8@%rsi");
         #[cfg(target_arch = "aarch64")]
-        mark!($what, $name, $id, "x0", "x1", "8@x0 -8@x1", "");
+        mark!($what, $name, $id, "x0", "x1", "8@x0 -8@x1");
     }};
-    ($what:literal, $name:expr, $id:expr, $first:tt, $second:tt, $arguments:literal, $more:literal) => {
+    ($what:literal, $name:expr, $id:expr, $first:tt, $second:tt, $arguments:literal) => {
         // SAFETY: a NOP reads and changes nothing; the sections beside it are not part of the program.
         unsafe {
             asm!(
-                concat!("990: nop", $more),
+                "990: nop",
                 ".pushsection .note.stapsdt, \"?\", %note",
                 ".balign 4",
                 ".4byte 992f - 991f, 994f - 993f, 3",

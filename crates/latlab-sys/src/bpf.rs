@@ -29,19 +29,6 @@ const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const ENABLE_STATS: libc::c_int = 32;
 const STATS_RUN_TIME: u32 = 0;
 
-/// Whether the kernel replaces a NOP of five bytes that a program is attached to by a call, which costs
-/// less than a breakpoint: Linux 6.18 and later on x86-64.
-pub fn has_fast_probes() -> bool {
-    /// `uprobe` of `asm/unistd_64.h`, which such calls lead to. For others it fails.
-    const UPROBE: libc::c_long = 336;
-    if !cfg!(target_arch = "x86_64") {
-        return false;
-    }
-    // SAFETY: the call takes no arguments, and does nothing where it is made from a program's own code.
-    let answer = unsafe { libc::syscall(UPROBE) };
-    answer == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO)
-}
-
 /// The size of `struct bpf_prog_info`, in words of four bytes.
 const WORDS: usize = 58;
 // The indices of its fields; those of eight bytes take two words.

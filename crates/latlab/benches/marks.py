@@ -4,8 +4,8 @@
 usage: marks.py LATLAB LIBRARY TARGET…
 
 LIBRARY is liblatlab-period.so; a target is native or lab:PROFILE. Prints the median time of a mark in
-nanoseconds: of a C program that nobody watches, of one that latlab check watches, of one whose marks
-lack the NOP of five bytes, and of Python where nobody watches.
+nanoseconds: of a C program that nobody watches, of one that latlab check watches, and of Python where
+nobody watches.
 """
 import os
 import re
@@ -17,7 +17,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TREE = os.path.join(HERE, "../../..")
-HEADER = os.path.join(TREE, "crates/latlab-period/include/latlab-mark.h")
+INCLUDE = os.path.join(TREE, "crates/latlab-period/include")
 TURNS = 5
 PYTHON = """
 import time
@@ -37,18 +37,10 @@ print(sorted(once() for _ in range(11))[5])
 """
 
 
-def compiled(folder, is_short):
-    include = os.path.join(folder, "short" if is_short else "own")
-    os.mkdir(include)
-    with open(HEADER) as header:
-        text = header.read()
-    if is_short:
-        text = text.replace("nop\\n.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\\n", "nop\\n")
-    with open(os.path.join(include, "latlab-mark.h"), "w") as header:
-        header.write(text)
-    program = os.path.join(include, "marks")
-    source = os.path.join(HERE, "marks.c")
-    subprocess.run(["cc", "-O2", "-static", "-I", include, "-o", program, source], check=True)
+def compiled(folder):
+    program = os.path.join(folder, "marks")
+    words = ["cc", "-O2", "-static", "-I", INCLUDE, "-o", program, os.path.join(HERE, "marks.c")]
+    subprocess.run(words, check=True)
     return program
 
 
@@ -80,11 +72,11 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     latlab, library, *targets = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        own, short = compiled(folder, False), compiled(folder, True)
+        program = compiled(folder)
         for target in targets:
             turns = TURNS if target == "native" else 1
-            rows = [(mark(latlab, target, "exec", own, "1000"), mark(latlab, target, "check", own),
-                     mark(latlab, target, "check", short)) for _ in range(turns)]
-            unwatched, watched, breakpoint_ = (statistics.median(column) for column in zip(*rows))
-            print(f"| `{target}` | {unwatched:.2f} | {watched:.0f} | {breakpoint_:.0f} |", flush=True)
+            rows = [(mark(latlab, target, "exec", program, "1000"),
+                     mark(latlab, target, "check", program)) for _ in range(turns)]
+            unwatched, watched = (statistics.median(column) for column in zip(*rows))
+            print(f"| `{target}` | {unwatched:.2f} | {watched:.0f} |", flush=True)
     print(f"Python, not watched: {in_python(library):.0f}", flush=True)

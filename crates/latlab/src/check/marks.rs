@@ -4,8 +4,8 @@ use super::image::{Elfs, offset_of};
 use latlab_bpf::Checker;
 use latlab_core::check::{MarkOfFile, marks_of_file};
 use latlab_sys::root::Root;
+use object::ObjectSegment as _;
 use object::read::{Object as _, ObjectSection as _, ReadCache};
-use object::{ObjectSegment as _, ReadRef as _};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -19,8 +19,6 @@ pub(super) struct Marks {
     known: BTreeSet<(u64, u64)>,
     /// Marks that are observed.
     observed: usize,
-    /// Whether the kernel observes the long NOP of a mark at a lower cost than the short one.
-    has_fast_probes: bool,
     /// Processes that have mapped code since their files were last read.
     changed: BTreeSet<u32>,
     /// What is wrong with marks, for the report.
@@ -29,14 +27,8 @@ pub(super) struct Marks {
 
 /// Largest number of marks that are observed: each takes two file descriptors.
 const MOST: usize = 256;
-/// The NOP of five bytes after that of one.
-const LONG_NOP: [u8; 5] = [0x0f, 0x1f, 0x44, 0, 0];
 
 impl Marks {
-    pub(super) fn new() -> Marks {
-        Marks { has_fast_probes: latlab_sys::bpf::has_fast_probes(), ..Marks::default() }
-    }
-
     /// Observes the marks of a program that is about to start.
     pub(super) fn add_file(&mut self, checker: &mut Checker, path: &Path) {
         let Ok(file) = File::open(path) else { return };
@@ -66,7 +58,7 @@ impl Marks {
 
     fn observe(&mut self, checker: &mut Checker, file: &File, name: &str) {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let Some(marks) = file.try_clone().ok().and_then(|file| self.of(file)) else { return };
+        let Some(marks) = file.try_clone().ok().and_then(marks_with_offsets) else { return };
         for (offset, mark) in marks {
             if !mark.is_readable {
                 self.notes.insert(format!(
@@ -89,26 +81,24 @@ impl Marks {
             }
         }
     }
+}
 
-    /// The marks of a file, with the offset in it of the instruction to observe.
-    fn of(&self, file: File) -> Option<Vec<(u64, MarkOfFile)>> {
-        let cache = ReadCache::new(file);
-        let object = object::File::parse(&cache).ok()?;
-        let notes = object.section_by_name(".note.stapsdt")?;
-        let base = object.section_by_name(".stapsdt.base").map(|section| section.address());
-        let mut found = Vec::new();
-        for mark in marks_of_file(notes.data().ok()?) {
-            // The file's addresses may have been moved since the note was written.
-            let moved = base.map_or(0, |base| base.wrapping_sub(mark.base));
-            let address = mark.address.wrapping_add(moved);
-            // The linker may have left out the code of a mark, but not its note.
-            let Some(offset) = code_at(&object, address) else { continue };
-            let after = (&cache).read_bytes_at(offset + 1, LONG_NOP.len() as u64);
-            let skips = self.has_fast_probes && after == Ok(&LONG_NOP);
-            found.push((offset + u64::from(skips), mark));
-        }
-        Some(found)
+/// The marks of a file, with the offset in it of the instruction to observe.
+fn marks_with_offsets(file: File) -> Option<Vec<(u64, MarkOfFile)>> {
+    let cache = ReadCache::new(file);
+    let object = object::File::parse(&cache).ok()?;
+    let notes = object.section_by_name(".note.stapsdt")?;
+    let base = object.section_by_name(".stapsdt.base").map(|section| section.address());
+    let mut found = Vec::new();
+    for mark in marks_of_file(notes.data().ok()?) {
+        // The file's addresses may have been moved since the note was written.
+        let moved = base.map_or(0, |base| base.wrapping_sub(mark.base));
+        let address = mark.address.wrapping_add(moved);
+        // The linker may have left out the code of a mark, but not its note.
+        let Some(offset) = code_at(&object, address) else { continue };
+        found.push((offset, mark));
     }
+    Some(found)
 }
 
 /// The offset in a file of an address in its code.

@@ -97,7 +97,7 @@ pub(crate) fn watch(order: &Order, signals: &Signals) -> Result<Report> {
     let above = order.deadline.map_or(UNKNOWN, explained_above);
     let wake_ups = WakeUps::start(&machine, above).map_err(|error| error.to_string());
     let kernel = machine.kernel;
-    let (stacks, marks, began) = (Stacks::default(), Marks::new(), clock::now());
+    let (stacks, marks, began) = (Stacks::default(), Marks::default(), clock::now());
     let watching = Watching { checker, judge, wake_ups, stacks, marks, kernel, began };
     match &order.subject {
         Subject::Process(pid) => watching.process(*pid, order.length, signals),
