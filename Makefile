@@ -70,13 +70,13 @@ $(PERIOD).a: $(SOURCES)
 $(PERIOD).so: $(PERIOD).a
 	$(or $(GNU:%=%-gcc),$(CC)) -shared -nostdlib -o $@ -Wl,-soname,liblatlab-period.so.0 -Wl,--gc-sections -Wl,-z,now \
 		-Wl,--version-script=crates/latlab-period/exported.map \
-		$(addprefix -Wl$(COMMA)--require-defined=latlab_period_,start wait summary end) $<
+		$(addprefix -Wl$(COMMA)--require-defined=latlab_,$(addprefix period_,start wait summary end) mark_begin mark_end) $<
 
 # Installs the program, the library for loops, manual pages, completions for three shells, and the unit of the daemon.
 install: INTO = $(DESTDIR)$(PREFIX)
 install: $(LATLAB) $(PERIOD).a $(PERIOD).so
 	install -D $(LATLAB) $(INTO)/bin/latlab
-	install -D --mode=644 --target-directory=$(INTO)/include crates/latlab-period/include/latlab-period.h
+	install -D --mode=644 --target-directory=$(INTO)/include crates/latlab-period/include/latlab-period.h crates/latlab-period/include/latlab-mark.h
 	install -D --mode=644 $(PERIOD).a $(INTO)/lib/liblatlab-period.a
 	install -D --mode=644 $(PERIOD).so $(INTO)/lib/liblatlab-period.so.0
 	ln -sf liblatlab-period.so.0 $(INTO)/lib/liblatlab-period.so

@@ -1,10 +1,12 @@
-/* A control loop of 1 kHz: each cycle reads a sensor, computes, and sets an actuator, both simulated.
+/* A control loop of 1 kHz: each cycle reads a sensor and sets an actuator, both simulated.
  * The argument is the number of cycles (1000).
  *
  *   cc -O2 control.c $(pkg-config --cflags --libs latlab-period) -o control
  *   ./control 60000 & latlab watch $!
+ *   latlab check -- ./control
  */
 #include <inttypes.h>
+#include <latlab-mark.h>
 #include <latlab-period.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +29,12 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	while (cycles-- > 0 && latlab_period_wait(period) >= 0) {
-		position += (force - position) / 100;	/* the sensor */
-		force += (1 - position) / 10;		/* the actuator */
+		latlab_begin("sensor", cycles);
+		position += (force - position) / 100;
+		latlab_end("sensor");
+		latlab_begin("actuator", cycles);
+		force += (1 - position) / 10;
+		latlab_end("actuator");
 	}
 	latlab_period_summary(period, &summary);
 	latlab_period_end(period);

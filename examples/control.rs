@@ -1,9 +1,9 @@
-//! A control loop of 1 kHz: each cycle reads a sensor, computes, and sets an actuator, both simulated.
+//! A control loop of 1 kHz: each cycle reads a sensor and sets an actuator, both simulated.
 //! The argument is the number of cycles (1000). Cargo.toml needs the dependency latlab-period.
 
 #![allow(clippy::print_stdout, reason = "a program for the terminal")]
 
-use latlab_period::{Period, Policy, Settings};
+use latlab_period::{Part, Period, Policy, Settings};
 use std::error::Error;
 use std::time::Duration;
 
@@ -15,10 +15,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..Settings::every(Duration::from_millis(1))
     })?;
     let (mut position, mut force) = (0.0, 0.0);
-    for _ in 0..cycles {
+    for cycle in 0..cycles.cast_signed() {
         period.wait()?;
-        position += (force - position) / 100.0; // the sensor
-        force += (1.0 - position) / 10.0; // the actuator
+        let sensor = Part::begin(c"sensor", cycle);
+        position += (force - position) / 100.0;
+        drop(sensor);
+        let _actuator = Part::begin(c"actuator", cycle);
+        force += (1.0 - position) / 10.0;
     }
     let summary = period.summary();
     println!(

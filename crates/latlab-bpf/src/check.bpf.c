@@ -332,17 +332,64 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 	return 0;
 }
 
+/* Whether a system call that returns has mapped code of a file. */
+INLINE bool maps_code(struct pt_regs___check *regs)
+{
+	bool x86 = bpf_core_field_exists(regs->di);
+
+	return call_number(regs) == check_settings.mmap &&
+	       (x86 ? regs->dx : regs->regs[2]) & 4 /* PROT_EXEC */;
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct note *note;
 
+	if (maps_code((void *)regs)) {
+		__u32 process = task->tgid;
+
+		if (bpf_map_lookup_elem(&processes, &process))
+			tell(task, MAPPED, 0);
+	}
 	if (!is_watched(task) || !(note = begin(task, LEAVE)))
 		return 0;
 	note->value[0] = result;
 	note->value[1] = call_number((void *)regs);
 	submit(note);
+	return 0;
+}
+
+/* A mark: its name and its ID are in the registers of the first arguments (latlab-mark.h). A name whose
+ * page is not in memory stays empty. */
+INLINE void mark(__u8 kind)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct note *note;
+
+	if (!is_watched(task) || !(note = begin(task, kind)))
+		return;
+	struct pt_regs___check *regs = (void *)bpf_task_pt_regs(task);
+	bool x86 = bpf_core_field_exists(regs->di);
+	__u64 name = x86 ? regs->di : regs->regs[0];
+
+	note->value[0] = x86 ? regs->si : regs->regs[1];
+	bpf_probe_read_user_str(&note->value[1], NAME, (void *)name);
+	submit(note);
+}
+
+SEC("uprobe")
+int mark_begin(void *registers)
+{
+	mark(BEGIN);
+	return 0;
+}
+
+SEC("uprobe")
+int mark_end(void *registers)
+{
+	mark(END);
 	return 0;
 }
 

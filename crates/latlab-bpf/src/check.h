@@ -22,7 +22,12 @@ enum kind_of_note {
 	FORK,		/* the new process */
 	EXEC,
 	EXIT,
+	BEGIN,		/* the ID of a part of a cycle, and its name */
+	END,		/* 0, and the name of the part */
+	MAPPED,		/* code of a file */
 };
+
+#define NAME 64		/* longest name of a part with its zero, in the values after the first */
 
 /* Where a waking happened. */
 enum context { UNKNOWN, INTERRUPT, BY_TASK, LOCK };
@@ -66,6 +71,7 @@ struct check_settings {
 	__u32 nanosleep;
 	__u32 clock_nanosleep;
 	__u32 futex;
+	__u32 mmap;
 };
 
 #endif

@@ -13,6 +13,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use syscalls::Sysno;
@@ -26,8 +27,8 @@ pub struct Checker {
     processes: MapHandle,
     missed: MapHandle,
     missing: Vec<String>,
-    _links: Vec<Link>,
-    _object: Object,
+    links: Vec<Link>,
+    object: Object,
 }
 
 /// The BPF object, compiled by `make bpf`.
@@ -78,6 +79,7 @@ impl Checker {
             let name = program.name().to_string_lossy().into_owned();
             let there = match &*name {
                 FAULT_END => with_fault_end,
+                name if MARKS.contains(&name) => true,
                 PAGE_FAULTS => needs_page_faults(&btf),
                 _ => has_tracepoint(&btf, &name),
             };
@@ -98,8 +100,8 @@ impl Checker {
             processes: map(&object, "processes")?,
             missed: map(&object, ".bss.missed")?,
             missing,
-            _links: links,
-            _object: object,
+            links,
+            object,
         })
     }
 
@@ -108,6 +110,19 @@ impl Checker {
         let (key, value) = (process.to_ne_bytes(), [0; layout::PROCESS]);
         let put = self.processes.update(&key, &value, MapFlags::ANY);
         put.map_err(|error| io_error(&error))
+    }
+
+    /// Observes a mark from now on, in each process that maps the file: the instruction at that offset
+    /// in it, where a part of a cycle begins or, if `is_end`, ends. It must be a NOP.
+    pub fn attach_mark(&mut self, file: &Path, offset: usize, is_end: bool) -> io::Result<()> {
+        let name = MARKS[usize::from(is_end)];
+        let mut programs = self.object.progs_mut();
+        let program = programs.find(|program| program.name() == name);
+        let program = program.ok_or_else(|| io::Error::other("the object lacks a program"))?;
+        let every_process = -1;
+        let link = program.attach_uprobe(false, every_process, file, offset);
+        self.links.push(link.map_err(|error| io_error(&error))?);
+        Ok(())
     }
 
     /// Calls `take` with the new events in the order of time, and waits at most `timeout` for the
@@ -149,12 +164,15 @@ impl Checker {
 /// tracepoint.
 const FAULT_END: &str = "handle_mm_fault";
 
+/// The programs that run at marks, where a part of a cycle begins and ends.
+const MARKS: [&str; 2] = ["mark_begin", "mark_end"];
+
 /// Attaches the programs. One at a function of the kernel may fail.
 fn attach(object: &Object, missing: &mut Vec<String>) -> libbpf_rs::Result<Vec<Link>> {
     let mut links = Vec::new();
     for program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        if missing.contains(&name) {
+        if missing.contains(&name) || MARKS.contains(&&*name) {
             continue;
         }
         if name == PAGE_FAULTS {
@@ -172,7 +190,7 @@ fn attach(object: &Object, missing: &mut Vec<String>) -> libbpf_rs::Result<Vec<L
 
 /// Encodes a `struct check_settings`.
 fn settings(parent: Option<u32>) -> Vec<u8> {
-    let numbers = [Sysno::nanosleep, Sysno::clock_nanosleep, Sysno::futex];
+    let numbers = [Sysno::nanosleep, Sysno::clock_nanosleep, Sysno::futex, Sysno::mmap];
     let numbers = numbers.map(|call| u32::try_from(call.id()).unwrap_or(u32::MAX));
     let all: Vec<u32> = [parent.unwrap_or(0)].into_iter().chain(numbers).collect();
     words(&all)

@@ -10,6 +10,8 @@ mod call;
 mod cycle;
 mod event;
 mod judge;
+mod marks;
+mod marks_of_file;
 mod place;
 mod reason;
 mod report;
@@ -21,9 +23,11 @@ mod wake_up;
 pub use breach::{Breach, Held};
 pub use event::{Event, EventKind, File, FileKind, Locks, OutReason, StackId, Thread, WakeContext};
 pub use judge::Judge;
+pub use marks_of_file::{MarkOfFile, marks_of_file};
 pub use reason::{CyclePart, Reason};
 pub use report::{
-    BreachReport, CycleReport, Frame, Report, Spread, ThreadReport, Verdict, WorstCycle,
+    BreachReport, CycleReport, Frame, MarkedPart, PartReport, PartsReport, Report, Spread,
+    ThreadReport, Verdict, WorstCycle,
 };
 pub use rule::{Level, RULES, Rule};
 pub use wait::Wait;

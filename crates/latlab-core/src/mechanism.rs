@@ -170,7 +170,9 @@ impl ThreadRole {
     pub(crate) fn depends(self) -> Option<&'static str> {
         match self {
             ThreadRole::Raises => Some("only raises threads that another mechanism finds"),
-            ThreadRole::Demotes => Some("only demotes threads that another mechanism does not find"),
+            ThreadRole::Demotes => {
+                Some("only demotes threads that another mechanism does not find")
+            }
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! The functions for C; `include/latlab-period.h` declares and describes them.
 
+use crate::mark;
 use crate::period::{Period, Summary};
 use crate::settings::{OnOverrun, Policy, Refused, Settings};
 use core::ffi::{CStr, c_char, c_int};
@@ -86,6 +87,28 @@ unsafe extern "C" fn latlab_period_end(period: *mut Period) {
     unsafe { period.drop_in_place() };
     // SAFETY: `start` has mapped exactly this, and nothing refers to it.
     unsafe { libc::munmap(period.cast(), size_of::<Period>()) };
+}
+
+/// A part of a cycle begins, for languages that have no header.
+///
+/// # Safety
+///
+/// `name` must point to a C string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn latlab_mark_begin(name: *const c_char, id: i64) {
+    // SAFETY: the caller gives a C string.
+    mark::begin(unsafe { CStr::from_ptr(name) }, id);
+}
+
+/// The part ends.
+///
+/// # Safety
+///
+/// As for `latlab_mark_begin`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn latlab_mark_end(name: *const c_char) {
+    // SAFETY: the caller gives a C string.
+    mark::end(unsafe { CStr::from_ptr(name) });
 }
 
 /// Starts a loop, and puts it into a mapping of its own: there is no allocator here.

@@ -1,6 +1,7 @@
 //! Checking whether a program is real-time: its threads are watched while it runs.
 
 mod image;
+mod marks;
 mod stacks;
 mod watch;
 

@@ -120,6 +120,9 @@ fn what(
         9 => EventKind::Fork,
         10 => EventKind::Exec,
         11 => EventKind::Exit,
+        12 => EventKind::Begin { name: part(bytes)?, id: value[0].cast_signed() },
+        13 => EventKind::End { name: part(bytes)? },
+        14 => EventKind::Mapped,
         _ => return None,
     })
 }
@@ -171,6 +174,15 @@ fn file(value: u64, name: &[u8]) -> Option<File> {
     Some(File { kind, name })
 }
 
+/// The name of a part of a cycle, in the values after the first.
+fn part(bytes: &[u8]) -> Option<String> {
+    /// Most bytes of a name, with its zero.
+    const NAME: usize = 64;
+    let name = bytes.get(48..48 + NAME)?;
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
+    Some(String::from_utf8_lossy(&name[..end]).into_owned())
+}
+
 fn comm(low: u64, high: u64) -> Comm {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&low.to_ne_bytes());
@@ -210,6 +222,22 @@ mod tests {
         assert_eq!(thread.comm, Comm::from("loop"));
         assert_eq!(observed(&bytes(2, [9; VALUES])[..100]), None);
         assert_eq!(observed(&bytes(99, [9; VALUES])), None);
+    }
+
+    #[test]
+    fn mark_has_the_name_and_the_id_of_its_part() {
+        let mut value = [u64::MAX; VALUES];
+        value[1] = u64::from_ne_bytes(*b"control\0");
+        let kind = |kind| observed(&bytes(kind, value)).unwrap().event.kind;
+        let name = "control".to_owned();
+        assert_eq!(kind(12), EventKind::Begin { name: name.clone(), id: -1 });
+        assert_eq!(kind(13), EventKind::End { name });
+        assert_eq!(kind(14), EventKind::Mapped);
+        value[1] = u64::MAX;
+        let EventKind::End { name } = observed(&bytes(13, value)).unwrap().event.kind else {
+            panic!("it is a mark");
+        };
+        assert_eq!(name.chars().count(), 64);
     }
 
     #[test]

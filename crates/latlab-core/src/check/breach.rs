@@ -16,6 +16,8 @@ pub struct Breach {
     pub stack: Option<StackId>,
     /// How often.
     pub count: u64,
+    /// The part of the cycle in which they happened, by the marks of the program.
+    pub part: Option<String>,
     /// Time of the first from the start of its cycle.
     pub moment: Nanos,
     /// Number of the first cycle with one, from 0.
@@ -40,12 +42,14 @@ pub struct Held {
 }
 
 /// Where in the cycles of a thread something happened.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Moment {
     /// Number of the cycle.
     pub(super) cycle: u64,
     /// Time from the start of the cycle.
     pub(super) offset: Nanos,
+    /// The part of the cycle, by the marks of the program.
+    pub(super) part: Option<String>,
 }
 
 /// The breaches of a thread. Those of a cycle count once it is complete.
@@ -66,7 +70,7 @@ impl Breaches {
         &mut self,
         (rule, subject): (Rule, String),
         stack: Option<StackId>,
-        Moment { cycle, offset }: Moment,
+        Moment { cycle, offset, part }: Moment,
         longest: Nanos,
         held: Option<Held>,
     ) {
@@ -77,6 +81,7 @@ impl Breaches {
                 subject,
                 stack,
                 count: 1,
+                part,
                 moment,
                 first,
                 last,
@@ -91,7 +96,8 @@ impl Breaches {
         for new in std::mem::take(&mut self.pending) {
             let has_room = self.complete.len() < MOST;
             let same = |known: &&mut Breach| {
-                (known.rule, known.stack) == (new.rule, new.stack) && known.subject == new.subject
+                (known.rule, known.stack) == (new.rule, new.stack)
+                    && (&known.subject, &known.part) == (&new.subject, &new.part)
             };
             match self.complete.iter_mut().find(same) {
                 Some(known) => known.merge(&new),
@@ -114,6 +120,7 @@ impl Breaches {
             subject,
             stack,
             count,
+            part: None,
             moment: Nanos(0),
             first: 0,
             last: cycles.saturating_sub(1),

@@ -2,6 +2,7 @@
 
 use super::breach::Held;
 use super::event::StackId;
+use super::marks::Marks;
 use super::rule::Rule;
 use super::wake_up::WakeUp;
 use crate::time::Nanos;
@@ -21,6 +22,8 @@ pub(super) struct Cycle {
     pub(super) away: Nanos,
     /// What took its time, besides the program, in the order in which that ended.
     pub(super) parts: Vec<Part>,
+    /// Its parts by the marks of the program.
+    pub(super) marks: Marks,
 }
 
 /// A part of a cycle while it ran.

@@ -103,6 +103,20 @@ pub enum EventKind {
     In,
     /// It is moved to another CPU.
     Migrate,
+    /// A part of its cycle begins, by a mark of the program.
+    Begin {
+        /// Name of the part.
+        name: String,
+        /// The number that the program gave it.
+        id: i64,
+    },
+    /// A part of its cycle ends, by a mark of the program.
+    End {
+        /// Name of the part.
+        name: String,
+    },
+    /// Its process has mapped code of a file.
+    Mapped,
     /// It starts another process.
     Fork,
     /// It executes another program.

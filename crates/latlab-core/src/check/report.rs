@@ -3,6 +3,7 @@
 use super::breach::{Breach, Held};
 use super::cycle::Finished;
 use super::event::{StackId, Thread};
+use super::marks::Ended;
 use super::place::place;
 use super::reason::{CyclePart, PlaceOf, Reason, parts, reasons};
 use super::rule::{Level, RULES, Rule};
@@ -79,8 +80,39 @@ pub struct CycleReport {
     pub running: Spread,
     /// From when a cycle was due until the next wait.
     pub response: Spread,
+    /// Its parts, if the program has marks in its cycles.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parts: Option<PartsReport>,
     /// The cycle with the longest response time.
     pub worst: Option<WorstCycle>,
+}
+
+/// The parts of cycles by the marks of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartsReport {
+    /// The parts, in the order in which they first began.
+    pub parts: Vec<PartReport>,
+    /// Parts that had not ended when the part or the cycle around them did, and were ended there.
+    pub without_end: u64,
+    /// Marks that end a part which had not begun in the cycle.
+    pub without_begin: u64,
+    /// Parts that are left out: too deep, too many of a cycle, or of too many names.
+    pub left_out: u64,
+}
+
+/// A part of cycles. One that contains others includes their time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartReport {
+    /// Its name.
+    pub name: String,
+    /// How often it ran.
+    pub count: u64,
+    /// Time on the CPU.
+    pub running: Spread,
+    /// Its share of the running time of all cycles, in thousandths.
+    pub share: u32,
+    /// The number that the program gave the longest.
+    pub id: i64,
 }
 
 /// Quantiles of a time.
@@ -108,6 +140,24 @@ pub struct WorstCycle {
     /// Its parts. Their own times add up to the response time.
     #[serde(default)]
     pub parts: Vec<CyclePart>,
+    /// Its parts by the marks of the program, in the order in which they ended.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub marked: Vec<MarkedPart>,
+}
+
+/// A part of a cycle by the marks of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarkedPart {
+    /// Its name.
+    pub name: String,
+    /// The number that the program gave it.
+    pub id: i64,
+    /// When it began, from when the cycle was due.
+    pub from: Nanos,
+    /// From its begin to its end.
+    pub length: Nanos,
+    /// Time on the CPU.
+    pub running: Nanos,
 }
 
 /// Breaches of a rule at one place.
@@ -123,6 +173,10 @@ pub struct BreachReport {
     pub place: Option<String>,
     /// How often.
     pub count: u64,
+    /// The part of the cycle in which it happened, by the marks of the program; of an overrun, the one
+    /// that ran when the cycle had to end.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub part: Option<String>,
     /// Time of the first from the start of its cycle.
     pub moment: Nanos,
     /// Number of the first cycle with one, from 0.
@@ -191,7 +245,9 @@ impl ThreadReport {
             let stack = breach.stack.map(|stack| frames(thread.pid, stack)).unwrap_or_default();
             let new = BreachReport::of(breach, stack, deadline.is_some());
             let same = |b: &&mut BreachReport| {
-                b.rule == new.rule && b.subject == new.subject && b.place == new.place
+                b.rule == new.rule
+                    && b.subject == new.subject
+                    && (&b.place, &b.part) == (&new.place, &new.part)
             };
             match breaches.iter_mut().find(same) {
                 Some(known) => known.merge(new),
@@ -225,13 +281,14 @@ impl CycleReport {
             latency: Spread::of(&cyclic.latency),
             running: Spread::of(&cyclic.running),
             response: Spread::of(&cyclic.response),
+            parts: cyclic.parts.report(cyclic.running.sum()),
             worst: cyclic.worst.as_ref().map(|worst| WorstCycle::of(worst, place_of)),
         }
     }
 }
 
 impl Spread {
-    fn of(all: &Histogram) -> Spread {
+    pub(super) fn of(all: &Histogram) -> Spread {
         Spread { min: all.min(), median: all.quantile(0.5), max: all.max() }
     }
 }
@@ -244,6 +301,19 @@ impl WorstCycle {
             running: worst.running(),
             response: worst.response(),
             parts: parts(worst, place_of),
+            marked: worst.cycle.marks.ended.iter().map(|one| one.report(worst.cycle.due)).collect(),
+        }
+    }
+}
+
+impl Ended {
+    fn report(&self, due: Nanos) -> MarkedPart {
+        MarkedPart {
+            name: self.name.clone(),
+            id: self.id,
+            from: self.from - due,
+            length: self.to - self.from,
+            running: self.running,
         }
     }
 }
@@ -260,6 +330,7 @@ impl BreachReport {
             subject: breach.subject,
             place: place(&stack),
             count: breach.count,
+            part: breach.part,
             moment: breach.moment,
             first: breach.first,
             last: breach.last,

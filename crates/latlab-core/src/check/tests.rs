@@ -192,6 +192,49 @@ fn overruns_are_errors_only_with_a_deadline() {
     assert_eq!((found.breaches[0].rule, found.breaches[0].level), (Rule::Overrun, Level::Error));
 }
 
+/// The part `control` runs for 50 us, of which another task takes 30, and maps memory.
+fn marked(script: &mut Script, cycle: u64) {
+    let name = || "control".to_owned();
+    script.add(10, EventKind::Begin { name: name(), id: cycle.cast_signed() });
+    let (comm, reason) = (Comm::from("other"), OutReason::Preempted);
+    script.add(5, EventKind::Out { reason, next: 9, prio: 9, comm, kernel: true });
+    script.add(30, EventKind::In);
+    script.call("mmap", [0; 6], Nanos(0));
+    script.add(14, EventKind::Leave(0));
+    script.now += if cycle == 50 { 950 } else { 0 };
+    script.add(0, EventKind::End { name: name() });
+    script.now += 50;
+}
+
+#[test]
+fn marks_give_the_parts_of_cycles_and_the_part_of_each_breach() {
+    let thread = Script::new(None).cycles(marked);
+    let found = thread.breaches.iter().map(|one| (one.rule, one.count, one.part.as_deref()));
+    let expected = [(Rule::Allocation, 100, Some("control")), (Rule::Overrun, 1, Some("control"))];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    let parts = thread.cycle.parts.expect("it has marks");
+    let PartReport { name, count, running, id, .. } = &parts.parts[0];
+    assert_eq!((name.as_str(), *count, *id), ("control", 100, 50));
+    assert_eq!((running.min, running.max), (Nanos(20 * US), Nanos(970 * US)));
+    assert_eq!((parts.parts.len(), parts.without_end, parts.without_begin), (1, 0, 0));
+    let worst = thread.cycle.worst.expect("there are cycles");
+    let MarkedPart { from, length, running, .. } = worst.marked[0];
+    assert_eq!((from, length, running), (Nanos(13 * US), Nanos(1000 * US), Nanos(970 * US)));
+}
+
+#[test]
+fn marks_outside_of_cycles_make_no_part() {
+    let mut script = Script::new(None);
+    let mark = |begins| match begins {
+        true => EventKind::Begin { name: "start".to_owned(), id: 0 },
+        false => EventKind::End { name: "start".to_owned() },
+    };
+    script.add(1, mark(true));
+    script.add(1, mark(false));
+    let thread = script.cycles(|_, _| {});
+    assert_eq!(thread.cycle.parts, None);
+}
+
 /// A cycle in which a mutex of a lower-priority task makes the thread late, after a late waking.
 fn overrunning(script: &mut Script, cycle: u64) {
     if cycle != 50 {

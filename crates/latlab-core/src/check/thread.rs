@@ -4,6 +4,7 @@ use super::breach::{Breaches, Held, Moment};
 use super::call;
 use super::cycle::{Cycle, Finished, Part, Periods, What};
 use super::event::{Event, EventKind, Locks, OutReason, StackId, Thread, WakeContext};
+use super::marks::Parts;
 use super::rule::Rule;
 use super::wait::{self, Candidates, Wait};
 use super::wake_up::WakeUp;
@@ -26,6 +27,8 @@ pub(super) struct Cyclic {
     pub(super) running: Histogram,
     pub(super) response: Histogram,
     pub(super) periods: Periods,
+    /// The parts of its cycles, by the marks of the program.
+    pub(super) parts: Parts,
     /// The cycle with the longest response time.
     pub(super) worst: Option<Finished>,
     /// The first cycles that overran.
@@ -98,6 +101,7 @@ impl Cyclic {
             running: Histogram::new(),
             response: Histogram::new(),
             periods: Periods::default(),
+            parts: Parts::default(),
             worst: None,
             overran: Vec::new(),
             in_time: Histogram::new(),
@@ -135,7 +139,17 @@ impl Cyclic {
                 let moved = (Rule::Migration, "move to another CPU".to_owned());
                 self.breach(moved, None, at, Nanos(0), None);
             }
-            EventKind::Fork | EventKind::Exec | EventKind::Exit => {}
+            EventKind::Begin { name, id } => {
+                if let Some(cycle) = &mut self.cycle {
+                    cycle.marks.begin(name, *id, at, cycle.away);
+                }
+            }
+            EventKind::End { name } => {
+                if let Some(cycle) = &mut self.cycle {
+                    cycle.marks.end(name, at, cycle.away);
+                }
+            }
+            EventKind::Mapped | EventKind::Fork | EventKind::Exec | EventKind::Exit => {}
         }
     }
 
@@ -146,8 +160,9 @@ impl Cyclic {
     }
 
     fn moment(&self, at: Nanos) -> Option<Moment> {
-        let start = self.cycle.as_ref()?.start;
-        Some(Moment { cycle: self.cycles, offset: at - start })
+        let cycle = self.cycle.as_ref()?;
+        let part = cycle.marks.current().map(str::to_owned);
+        Some(Moment { cycle: self.cycles, offset: at - cycle.start, part })
     }
 
     /// Adds a breach if it happened in a cycle.
@@ -231,7 +246,11 @@ impl Cyclic {
     }
 
     fn end_cycle(&mut self, at: Nanos, kind: &EventKind) {
-        let Some(cycle) = self.cycle.take() else { return };
+        let Some(mut cycle) = self.cycle.take() else { return };
+        cycle.marks.end_all(at, cycle.away);
+        self.parts.add(&cycle.marks);
+        // Of the cycles that are kept, only the longest needs them.
+        let marks = std::mem::take(&mut cycle.marks);
         if let EventKind::Enter { locks, stack, time, .. } = kind {
             (self.locks, self.wait_stack) = (*locks, *stack);
             self.repeated += u64::from(std::mem::replace(&mut self.asked, *time) == *time);
@@ -242,9 +261,12 @@ impl Cyclic {
         let period = self.periods.median();
         let next = wait::due(self.wait, at, kind).or(period.map(|period| due + period));
         let limit = self.deadline.or(next.map(|next| limit(next - due, period)));
-        if limit.is_some_and(|limit| limit > Nanos(0) && finished.response() > limit) {
+        let limit = limit.filter(|limit| *limit > Nanos(0) && finished.response() > *limit);
+        if let Some(limit) = limit {
             self.overruns += 1;
-            let moment = Moment { cycle: self.cycles, offset: at - start };
+            // The part that ran when the cycle had to end.
+            let part = marks.at(due + limit).map(str::to_owned);
+            let moment = Moment { cycle: self.cycles, offset: at - start, part };
             let over = (Rule::Overrun, "overrun".to_owned());
             self.breaches.add(over, stack(kind), moment, finished.response(), None);
             if self.overran.len() < EXPLAINED {
@@ -257,7 +279,7 @@ impl Cyclic {
         let late = |period| next.is_some_and(|next| at >= next + period && next - due <= period);
         let absolute = matches!(self.wait, Wait::Time { absolute: true, .. });
         if absolute && self.cycles > 0 && period.is_some_and(late) {
-            let moment = Moment { cycle: self.cycles, offset: at - start };
+            let moment = Moment { cycle: self.cycles, offset: at - start, part: None };
             let over = (Rule::CatchUp, "missed period run late".to_owned());
             self.breaches.add(over, stack(kind), moment, Nanos(0), None);
         }
@@ -267,7 +289,8 @@ impl Cyclic {
         self.running.record(finished.running());
         self.response.record(finished.response());
         if self.worst.as_ref().is_none_or(|worst| finished.response() > worst.response()) {
-            self.worst = Some(finished);
+            let cycle = Cycle { marks, ..finished.cycle };
+            self.worst = Some(Finished { cycle, ..finished });
         }
     }
 

@@ -149,7 +149,8 @@ impl Adaptation {
             return Err(format!("{one} and {other} both decide the mode: name only one of them"));
         }
         self.check_owners()?;
-        let mut depending = self.descriptions().filter_map(|one| Some((one.name, one.threads.depends()?)));
+        let mut depending =
+            self.descriptions().filter_map(|one| Some((one.name, one.threads.depends()?)));
         if let (Some((name, what)), false) = (depending.next(), self.schedules_threads()) {
             return Err(format!(
                 "{name} {what}: name transparent or selective as well, or omit --mechanisms"

@@ -216,7 +216,7 @@ fn registers(stack: &UserStack) -> UnwindRegsNative {
     UnwindRegsNative::new(stack.ip, stack.sp, stack.bp)
 }
 
-type Elfs<'a> = object::File<'a, &'a ReadCache<File>>;
+pub(super) type Elfs<'a> = object::File<'a, &'a ReadCache<File>>;
 
 /// The difference between the addresses of a mapped file in memory and in the file.
 fn bias(object: &Elfs<'_>, part: &Mapped) -> Option<u64> {
@@ -231,18 +231,20 @@ fn bias(object: &Elfs<'_>, part: &Mapped) -> Option<u64> {
     Some(part.start.wrapping_sub(part.offset).wrapping_sub(segment.address().wrapping_sub(offset)))
 }
 
+/// The offset in a file of an address in its tables.
+pub(super) fn offset_of(object: &Elfs<'_>, address: u64) -> Option<u64> {
+    let inside = object
+        .segments()
+        .find(|one| address.checked_sub(one.address()).is_some_and(|within| within < one.size()))?;
+    address.wrapping_sub(inside.address()).checked_add(inside.file_range().0)
+}
+
 /// The functions that a file exports.
 fn exports(object: &Elfs<'_>) -> Vec<Export> {
-    let offset = |address: u64| {
-        let mut segments = object.segments();
-        let inside =
-            segments.find(|one| (one.address()..one.address() + one.size()).contains(&address))?;
-        Some(address - inside.address() + inside.file_range().0)
-    };
     let functions = object.dynamic_symbols().filter(|one| one.is_definition() && one.size() > 0);
     let mut found = Vec::new();
     for one in functions {
-        if let (Some(at), Ok(name)) = (offset(one.address()), one.name()) {
+        if let (Some(at), Ok(name)) = (offset_of(object, one.address()), one.name()) {
             found.push((at, one.size(), name.to_owned()));
         }
     }

@@ -1,18 +1,19 @@
 //! Watching a program, from its start or while it runs.
 
+use super::marks::Marks;
 use super::stacks::Stacks;
 use crate::explain::{WakeUps, proc};
 use crate::failure::{Failure, Result, failed};
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::{Checker, Observed};
-use latlab_core::check::{EventKind, Judge, Report, ThreadReport};
+use latlab_core::check::{Event, EventKind, Judge, Report, ThreadReport};
 use latlab_core::machine::TimeDomain;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::{self, Running};
 use latlab_sys::root::Root;
 use latlab_sys::sched;
-use latlab_sys::signal::{Event, Signals};
+use latlab_sys::signal::{self, Signals};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
@@ -47,6 +48,7 @@ struct Watching {
     /// None where the kernel can't record; the report then says why.
     wake_ups: std::result::Result<WakeUps, String>,
     stacks: Stacks,
+    marks: Marks,
     /// The kernel's release.
     kernel: String,
     began: Nanos,
@@ -95,8 +97,8 @@ pub(crate) fn watch(order: &Order, signals: &Signals) -> Result<Report> {
     let above = order.deadline.map_or(UNKNOWN, explained_above);
     let wake_ups = WakeUps::start(&machine, above).map_err(|error| error.to_string());
     let kernel = machine.kernel;
-    let (stacks, began) = (Stacks::default(), clock::now());
-    let watching = Watching { checker, judge, wake_ups, stacks, kernel, began };
+    let (stacks, marks, began) = (Stacks::default(), Marks::default(), clock::now());
+    let watching = Watching { checker, judge, wake_ups, stacks, marks, kernel, began };
     match &order.subject {
         Subject::Process(pid) => watching.process(*pid, order.length, signals),
         Subject::Command(words) => watching.command(words, order.length, signals),
@@ -109,8 +111,10 @@ impl Watching {
         self.checker.watch(pid).map_err(reading_failed)?;
         self.watch_wake_ups(proc::threads(pid)?)?;
         self.stacks.image(pid);
+        self.marks.change(pid);
+        self.marks.update(&mut self.checker);
         let mut ended = None;
-        while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != Event::End {
+        while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != signal::Event::End {
             self.read()?;
             let gone = proc::has_ended(pid) || proc::start_time(pid) != start;
             ended = gone.then(|| End::at(format!("the process ended after {}", self.elapsed())));
@@ -129,6 +133,7 @@ impl Watching {
         let path = process::find(&words[0])
             .ok_or_else(|| Failure::Failed(format!("{name}: program not found")))?;
         refuse_class(&path, &name)?;
+        self.marks.add_file(&mut self.checker, &path);
         let mut command = process::command(&words[0]);
         // Standard output has the report only.
         let stderr = std::io::stderr().as_fd().try_clone_to_owned();
@@ -140,7 +145,7 @@ impl Watching {
         self.stacks.image(program.child().id());
         self.watch_wake_ups([program.child().id()])?;
         let mut ended = None;
-        while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != Event::End {
+        while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != signal::Event::End {
             self.read()?;
             let status = program.child().try_wait().map_err(|e| failed(&name, e))?;
             ended = status.map(|status| self.end(status));
@@ -174,6 +179,7 @@ impl Watching {
     fn read(&mut self) -> Result<()> {
         while self.read_batch()? {}
         self.stacks.end_batch();
+        self.marks.update(&mut self.checker);
         let Ok(wake_ups) = &mut self.wake_ups else { return Ok(()) };
         wake_ups.take().into_iter().for_each(|wake_up| self.judge.explain(wake_up));
         wake_ups.set_above(self.judge.shortest_deadline().map_or(UNKNOWN, explained_above))
@@ -185,10 +191,14 @@ impl Watching {
         if let Ok(wake_ups) = &mut self.wake_ups {
             wake_ups.read()?;
         }
-        let (judge, stacks) = (&mut self.judge, &mut self.stacks);
+        let (judge, stacks, marks) = (&mut self.judge, &mut self.stacks, &mut self.marks);
         let mut threads = BTreeSet::new();
         let mut take = |observed: Observed| {
-            threads.insert(observed.event.thread.tid);
+            let Event { thread, kind, .. } = &observed.event;
+            threads.insert(thread.tid);
+            if matches!(kind, EventKind::Mapped | EventKind::Exec) {
+                marks.change(thread.pid);
+            }
             add(judge, stacks, observed);
         };
         let more = self.checker.read(Nanos(0), &mut take).map_err(reading_failed)?;
@@ -229,6 +239,7 @@ impl Watching {
         report.lost = checker.lost();
         report.notes.extend(ended.filter(|end| end.is_abnormal).map(|end| end.text));
         report.notes.extend(lacks);
+        report.notes.extend(self.marks.notes);
         report.notes.extend(limits(checker));
         let left_out = left_out(&report.threads);
         report.notes.extend(left_out);

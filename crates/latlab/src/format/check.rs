@@ -3,7 +3,7 @@
 use super::printable;
 use super::testcase::{TestCase, TestOutcome};
 use latlab_core::check::{BreachReport, Frame, Level, RULES, Report, Rule, ThreadReport, Verdict};
-use latlab_core::check::{CycleReport, Reason, Spread, WorstCycle};
+use latlab_core::check::{CycleReport, PartsReport, Reason, Spread, WorstCycle};
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
@@ -69,8 +69,12 @@ pub(crate) fn short(breach: &BreachReport) -> String {
         Rule::NotLocked | Rule::LockFuture | Rule::LazyBinding => breach.subject.clone(),
         _ => counted(breach.count, &breach.subject),
     };
-    match &breach.place {
+    let what = match &breach.place {
         Some(place) => format!("{what} in {place}"),
+        None => what,
+    };
+    match &breach.part {
+        Some(part) => format!("{what}, in part {part}"),
         None => what,
     }
 }
@@ -177,10 +181,65 @@ fn cycle(thread: &ThreadReport) -> String {
     };
     let _ = writeln!(text, "  {deadline}, {}", counted(cycle.overruns, "overrun"));
     text += &why(cycle);
+    text += &cycle.parts.as_ref().map(parts).unwrap_or_default();
     if let Some(worst) = &cycle.worst {
         text += &longest(worst);
     }
     text
+}
+
+/// The parts of a cycle by the marks of the program.
+fn parts(report: &PartsReport) -> String {
+    let name = |name: &str| printable(if name.is_empty() { UNNAMED } else { name });
+    let names = report.parts.iter().map(|part| name(&part.name));
+    let width = names.clone().map(|name| name.chars().count()).max().unwrap_or(0).max(14);
+    let mut text = String::new();
+    if !report.parts.is_empty() {
+        let _ = writeln!(
+            text,
+            "  {:<width$}{:>12}{:>12}{:>12}{:>8}{:>10}  longest",
+            "part, running", "min", "median", "max", "share", "count"
+        );
+    }
+    for (part, name) in report.parts.iter().zip(names) {
+        let Spread { min, median, max } = part.running;
+        let [min, median, max] = [min, median, max].map(|time| time.to_string());
+        let (share, count, id) = (percent(part.share), part.count, part.id);
+        let _ = writeln!(
+            text,
+            "  {name:<width$}{min:>12}{median:>12}{max:>12}{share:>8}{count:>10}  id {id}"
+        );
+    }
+    for problem in problems(report) {
+        let _ = writeln!(text, "  {problem}");
+    }
+    text
+}
+
+/// The name of a part whose name could not be read.
+pub(crate) const UNNAMED: &str = "(name not in memory)";
+
+/// A share in thousandths, in percent.
+pub(crate) fn percent(share: u32) -> String {
+    format!("{}.{} %", share / 10, share % 10)
+}
+
+/// What is wrong with the marks of a thread, a sentence each.
+pub(crate) fn problems(report: &PartsReport) -> Vec<String> {
+    let PartsReport { without_end, without_begin, left_out, .. } = *report;
+    let all = [
+        (
+            without_end,
+            "parts did not end in their cycle, or in the part around them, and were ended there",
+        ),
+        (without_begin, "marks end a part that had not begun in the cycle"),
+        (
+            left_out,
+            "parts are left out: more than 1000 in a cycle, 16 within one another, or 64 names",
+        ),
+    ];
+    let there = all.into_iter().filter(|(count, _)| *count > 0);
+    there.map(|(count, what)| format!("marks: {count} {what}")).collect()
 }
 
 /// The leading cause of a thread's overruns, in one line.

@@ -31,6 +31,7 @@ mod laboratory;
 mod limit;
 mod live;
 mod loads;
+mod marks;
 mod missing;
 mod offline;
 mod parquet;

@@ -68,17 +68,7 @@ fn example_in_python_runs_with_the_library_of_the_wheel() {
         return;
     }
     let folder = folder();
-    // The package itself needs pandas, which is tested with the wheel.
-    let package = folder.path().join("latlab");
-    std::fs::create_dir(&package).expect("the folder is the test's own");
-    std::fs::write(package.join("__init__.py"), "").expect("the folder is the test's own");
-    let copies = [
-        (tree().join("packages/python/latlab/period.py"), "period.py"),
-        (library().path("so"), "liblatlab-period.so"),
-    ];
-    for (from, name) in copies {
-        std::fs::copy(from, package.join(name)).expect("the folder is the test's own");
-    }
+    library().python_package(folder.path());
     let mut python = Command::new("python3");
     python.arg("-B").arg(tree().join("examples/control.py")).arg("20");
     assert_ran(20, &run(python.env("PYTHONPATH", folder.path())));

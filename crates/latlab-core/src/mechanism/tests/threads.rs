@@ -189,9 +189,7 @@ fn threads_that_no_known_task_needs_are_demoted() {
     let decisions = machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), ["fifo 50", "other", "other", "fifo 1"]);
     let why = "all real-time tasks are known, and none needs it";
-    let demoted = |one: &Decision| {
-        matches!(one, Decision::Set { mechanism, because, .. } if mechanism == "demote" && because == why)
-    };
+    let demoted = |one: &Decision| matches!(one, Decision::Set { mechanism, because, .. } if mechanism == "demote" && because == why);
     assert!(decisions.len() == 2 && decisions.iter().all(demoted), "{decisions:?}");
     machine.step(&mut adaptation, &[wake(1, SOUND)]);
     assert_eq!(machine.policies(), ["fifo 50", "fifo 50", "other", "fifo 1"], "now it is needed");

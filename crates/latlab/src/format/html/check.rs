@@ -7,7 +7,7 @@ use super::figure::{Level, figure, heading};
 use super::table::{number, section, words};
 use crate::format::check::{self, causes, leading, own_part, share};
 use crate::format::{grouped, micro, printable};
-use latlab_core::check::{BreachReport, CyclePart, Report, ThreadReport, WorstCycle};
+use latlab_core::check::{BreachReport, CyclePart, MarkedPart, Report, ThreadReport, WorstCycle};
 use latlab_core::time::Nanos;
 use maud::{Markup, html};
 
@@ -21,6 +21,10 @@ struct Lane {
 
 /// Parts of a row that are named below it where there are no tooltips.
 const NAMED: usize = 5;
+/// Parts by marks that are drawn.
+const MARKED: usize = 16;
+/// Colour of parts by marks.
+const MARKED_COLOUR: &str = "#b5892f";
 /// Colour of what is wrong.
 const BREACH: &str = "#d64550";
 
@@ -72,6 +76,7 @@ fn section_of(thread: &ThreadReport, place: usize) -> Markup {
             (heading(Level::Section, Some(&id), &check::heading(thread)))
             p class="note" { "Waits for " (thread.cycle.waits_for) ". " (deadline(thread)) }
             @if let Some(worst) = &thread.cycle.worst { (longest(thread, worst, &id)) }
+            (parts(thread))
             (overruns(thread))
             (breaches(thread))
             (times(thread))
@@ -99,6 +104,9 @@ fn longest(thread: &ThreadReport, worst: &WorstCycle, id: &str) -> Markup {
         let value = if name == "breaches" { parts.len().to_string() } else { micro(own) };
         drawing.row(Row { name: name.to_owned(), value, blocks, note });
     }
+    for row in marked_rows(&worst.marked, end) {
+        drawing.row(row);
+    }
     drawing.row(limit_row(limit, worst.response, end));
     drawing.axis(end);
     let caption = format!(
@@ -109,6 +117,43 @@ fn longest(thread: &ThreadReport, worst: &WorstCycle, id: &str) -> Markup {
     );
     let id = format!("{id}-cycle");
     figure(Level::Subsection, &id, "Longest cycle", &caption, &drawing.markup(&id))
+}
+
+/// Rows of parts by the marks of the program: a row for each name, as parts may lie within others.
+fn marked_rows(marked: &[MarkedPart], end: Nanos) -> Vec<Row> {
+    let mut parts: Vec<&MarkedPart> = marked.iter().collect();
+    parts.sort_by_key(|part| (part.from, std::cmp::Reverse(part.length)));
+    let mut rows: Vec<(&str, Nanos, Row)> = Vec::new();
+    for part in parts {
+        let block = marked_block(part, end);
+        if let Some((_, running, row)) = rows.iter_mut().find(|(name, ..)| *name == part.name) {
+            *running = *running + part.running;
+            row.value = micro(*running);
+            row.blocks.push(block);
+        } else if rows.len() < MARKED {
+            let (value, note) = (micro(part.running), String::new());
+            let name = format!("part {}", part_name(&part.name));
+            let row = Row { name, value, blocks: vec![block], note };
+            rows.push((&part.name, part.running, row));
+        }
+    }
+    rows.into_iter().map(|(.., row)| row).collect()
+}
+
+fn marked_block(part: &MarkedPart, end: Nanos) -> Block {
+    let MarkedPart { id, from, length, running, .. } = part;
+    let (running, from_due) = (micro(*running), micro(*from));
+    Block {
+        place: (percent(*from, end), percent(*length, end).max(0.3)),
+        colour: MARKED_COLOUR,
+        shade: Shade::Half,
+        title: format!("{} (id {id}): {running} running, after {from_due}", part_name(&part.name)),
+        text: String::new(),
+    }
+}
+
+fn part_name(name: &str) -> String {
+    printable(if name.is_empty() { check::UNNAMED } else { name })
 }
 
 fn is_absence(part: &CyclePart) -> bool {
@@ -152,6 +197,30 @@ fn limit_row(limit: Option<Nanos>, response: Nanos, end: Nanos) -> Row {
         blocks.push(block(limit, over, BREACH, "too late"));
     }
     Row { name: "deadline".to_owned(), value: micro(limit), blocks, note: String::new() }
+}
+
+/// The parts of the cycle by the marks of the program.
+fn parts(thread: &ThreadReport) -> Markup {
+    let Some(report) = &thread.cycle.parts else { return html! {} };
+    let columns = [
+        words("Part"),
+        number("count"),
+        number("min"),
+        number("median"),
+        number("max"),
+        number("share"),
+        number("id of the longest"),
+    ];
+    let rows = report.parts.iter().map(|part| {
+        let [min, median, max] =
+            [part.running.min, part.running.median, part.running.max].map(micro);
+        let (share, id) = (check::percent(part.share), part.id.to_string());
+        vec![part_name(&part.name), grouped(part.count), min, median, max, share, id]
+    });
+    let note = "Running time by the marks of the program, and the share of that of all cycles. A part \
+                that contains others includes their time. ";
+    let note = format!("{note}{}", check::problems(report).join(". "));
+    section(Level::Subsection, "Parts of the cycle", &note, &columns, &rows.collect::<Vec<_>>())
 }
 
 fn overruns(thread: &ThreadReport) -> Markup {

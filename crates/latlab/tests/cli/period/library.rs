@@ -54,6 +54,24 @@ impl Library {
         cc(name, into, &[format!("-L{}", self.folder.display()), "-llatlab-period".to_owned()])
     }
 
+    /// Copies the modules of the wheel that need nothing but the library into a folder. Returns the
+    /// package. The wheel itself needs pandas, and is tested with it.
+    pub(crate) fn python_package(&self, into: &Path) -> PathBuf {
+        let package = into.join("latlab");
+        std::fs::create_dir(&package).expect("the folder is the test's own");
+        std::fs::write(package.join("__init__.py"), "").expect("the folder is the test's own");
+        let module = |name: &str| tree().join("packages/python/latlab").join(name);
+        let copies = [
+            (module("period.py"), "period.py"),
+            (module("mark.py"), "mark.py"),
+            (self.path("so"), "liblatlab-period.so"),
+        ];
+        for (from, name) in copies {
+            std::fs::copy(from, package.join(name)).expect("the folder is the test's own");
+        }
+        package
+    }
+
     /// Builds the example in Rust as a project of a user's.
     pub(crate) fn rust_example(&self) -> PathBuf {
         let project = self.folder.join("project");

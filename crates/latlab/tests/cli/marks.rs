@@ -1,0 +1,225 @@
+//! `latlab check` of programs with marks: the parts of their cycles, in C, Rust and Python, here and in
+//! a guest.
+
+use crate::period::library::{library, tree};
+use crate::program::{LATLAB, Output, Running, folder, latlab, lock_machine, run, wait_until};
+use latlab_core::check::{BreachReport, PartsReport, Report, Rule};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compiles `marks.c`, which needs the header only.
+fn compiled(folder: &Path, options: &[&str]) -> PathBuf {
+    let program = folder.join("marks");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-Wl,-z,now", "-I"]);
+    cc.arg(tree().join("crates/latlab-period/include")).args(options).arg("-o").arg(&program);
+    let output = run(cc.arg(tree().join("crates/latlab/tests/cli/check/marks.c")));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    program
+}
+
+fn check(options: &[&str], command: &[&Path]) -> Output {
+    run(Command::new(LATLAB).arg("check").args(options).arg("--").args(command))
+}
+
+fn report(output: &Output) -> Report {
+    serde_json::from_str(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+}
+
+/// The report of `marks.c` with that argument.
+fn checked(program: &Path, kind: &str) -> Report {
+    report(&check(&["--json"], &[program, Path::new(kind)]))
+}
+
+/// The parts of the only thread.
+fn parts(report: &Report) -> &PartsReport {
+    report.threads[0].cycle.parts.as_ref().unwrap_or_else(|| panic!("no parts: {report:?}"))
+}
+
+/// Name and count of each part.
+fn counts(parts: &PartsReport) -> Vec<(&str, u64)> {
+    parts.parts.iter().map(|part| (part.name.as_str(), part.count)).collect()
+}
+
+fn breach(report: &Report, rule: Rule) -> &BreachReport {
+    let found = report.threads[0].breaches.iter().find(|breach| breach.rule == rule);
+    found.unwrap_or_else(|| panic!("{rule} is not found: {report:?}"))
+}
+
+#[test]
+fn parts_are_listed_and_breaches_placed_in_them() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    for options in [["-g", "-O1"], ["-s", "-O1"], ["-static", "-O0"]] {
+        let program = compiled(folder.path(), &options);
+        let found = checked(&program, "allocation");
+        let cycles = found.threads[0].cycle.count;
+        let each = [("read", cycles), ("control", cycles), ("filter", cycles)];
+        assert_eq!(counts(parts(&found)), each, "{options:?}");
+        let [read, control, filter] = &parts(&found).parts[..] else { panic!("{found:?}") };
+        assert!(read.share < control.share && filter.share < control.share, "{found:?}");
+        assert!(control.share > 300 && control.share <= 1000, "{found:?}");
+        assert!(control.running.median > filter.running.median, "{found:?}");
+        assert_eq!((filter.id <= 0, read.id >= 0), (true, true));
+        assert_eq!(breach(&found, Rule::Allocation).part.as_deref(), Some("control"));
+        let late = checked(&program, "overrun");
+        assert_eq!(breach(&late, Rule::Overrun).part.as_deref(), Some("control"));
+        let worst = late.threads[0].cycle.worst.as_ref().expect("there are cycles");
+        let control = worst.marked.iter().find(|part| part.name == "control").expect("it ran");
+        assert_eq!(control.id, 100);
+    }
+}
+
+#[test]
+fn parts_are_shown_in_text_and_on_the_page() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let program = compiled(folder.path(), &["-g"]);
+    let output = check(&[], &[&program, Path::new("allocation")]);
+    let row = |name: &str| output.stdout.lines().find(|line| line.trim_start().starts_with(name));
+    for name in ["part, running", "read ", "control ", "filter "] {
+        assert!(row(name).is_some(), "{name}: {output:?}");
+    }
+    assert!(output.stdout.contains(", in part control"), "{output:?}");
+    let json = folder.path().join("check.json");
+    let output = check(&["--json"], &[&program, Path::new("none")]);
+    std::fs::write(&json, &output.stdout).expect("the folder can be written");
+    let page = folder.path().join("check.html");
+    let made = latlab(&format!("report {} -o {}", json.display(), page.display()));
+    assert_eq!(made.code(), Some(0), "{made:?}");
+    let page = std::fs::read_to_string(page).expect("the page was written");
+    for words in ["Parts of the cycle", "part control", "filter (id -"] {
+        assert!(page.contains(words), "the page does not say {words}");
+    }
+}
+
+#[test]
+fn wrong_marks_are_counted() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let program = compiled(folder.path(), &["-g"]);
+    let unpaired = |kind| {
+        let found = checked(&program, kind);
+        let &PartsReport { without_end, without_begin, left_out, .. } = parts(&found);
+        (without_end, without_begin, left_out, found.threads[0].cycle.count)
+    };
+    let (without_end, without_begin, left_out, cycles) = unpaired("without-end");
+    assert_eq!((without_end, without_begin, left_out), (cycles, 0, 0));
+    let (without_end, without_begin, left_out, cycles) = unpaired("without-begin");
+    assert_eq!((without_end, without_begin, left_out), (0, cycles, 0));
+    let (without_end, without_begin, left_out, cycles) = unpaired("many");
+    // Of 1103 parts of a cycle, 1000 are kept.
+    assert_eq!((without_end, without_begin, left_out), (0, 0, 103 * cycles));
+    assert_eq!(unpaired("other-thread").1, 0);
+    let text = check(&[], &[&program, Path::new("without-end")]);
+    assert!(text.stdout.contains("parts did not end in their cycle"), "{text:?}");
+}
+
+#[test]
+fn marks_in_other_registers_are_refused_with_a_note() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    // The same note, whose arguments sys/sdt.h would put anywhere.
+    let include = folder.path().join("latlab-mark.h");
+    let header = tree().join("crates/latlab-period/include/latlab-mark.h");
+    let header = std::fs::read_to_string(header).expect("the header can be read");
+    let other = header.replace("8@%%rdi", "8@%%rbx").replace("8@x0", "8@x9");
+    assert_ne!(other, header);
+    std::fs::write(include, other).expect("the folder can be written");
+    let own = format!("-I{}", folder.path().display());
+    let program = folder.path().join("marks");
+    let source = tree().join("crates/latlab/tests/cli/check/marks.c");
+    let output =
+        run(Command::new("cc").args(["-pthread", "-o"]).arg(&program).arg(own).arg(source));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let found = checked(&program, "none");
+    assert_eq!(found.threads[0].cycle.parts, None);
+    let note = "marks: marks whose arguments are in other registers";
+    assert!(found.notes.iter().any(|one| one.starts_with(note)), "{found:?}");
+}
+
+#[test]
+fn marks_of_a_running_process_and_of_a_program_of_a_shell_are_found() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let program = library().compile("control", folder.path());
+    let script = format!("exec {} 500", program.display());
+    let found =
+        report(&check(&["--json"], &[Path::new("sh"), Path::new("-c"), Path::new(&script)]));
+    let names = |found: &Report| {
+        counts(parts(found)).into_iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&found), ["sensor", "actuator"]);
+    let running = Running::start(Command::new(&program).arg("1000000000"));
+    let pid = running.pid();
+    wait_until("the loop runs", || latlab(&format!("watch {pid} --once")).code() == Some(0));
+    let output = latlab(&format!("check --pid {pid} --for 500ms --json"));
+    let mut found = names(&report(&output));
+    // It may have been between both.
+    found.sort();
+    assert_eq!(found, ["actuator", "sensor"]);
+}
+
+/// Asserts that the report of a program in a guest has the parts, and is the same twice.
+fn assert_same_in_guest(program: &Path) {
+    let check = || check(&["--on=lab:rt", "--limit=4min", "--json"], &[program, Path::new("100")]);
+    let (first, second) = (check(), check());
+    let found = report(&first);
+    let cycles = found.threads[0].cycle.count;
+    assert_eq!(counts(parts(&found)), [("sensor", cycles), ("actuator", cycles)], "{first:?}");
+    assert_eq!(first.stdout, second.stdout);
+}
+
+#[test]
+fn parts_of_a_program_in_c_are_the_same_in_each_guest() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let folder = folder();
+    assert_same_in_guest(&library().compile("control", folder.path()));
+}
+
+#[test]
+fn parts_of_a_program_in_rust_are_found_here_and_in_a_guest() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let program = library().rust_example();
+    let found = report(&check(&["--json"], &[&program, Path::new("200")]));
+    let cycles = found.threads[0].cycle.count;
+    assert_eq!(counts(parts(&found)), [("sensor", cycles), ("actuator", cycles)]);
+    assert_same_in_guest(&program);
+}
+
+#[test]
+fn parts_of_a_program_in_python_are_found() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let package = library().python_package(folder.path());
+    let path = package.parent().expect("it lies in the folder");
+    let script = tree().join("examples/control.py");
+    let mut command = Command::new(LATLAB);
+    command.args(["check", "--json", "--", "python3"]).arg(script).arg("100");
+    let found = report(&run(command.env("PYTHONPATH", path)));
+    let names: Vec<&str> = counts(parts(&found)).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["sensor", "actuator"], "{found:?}");
+    assert!(parts(&found).parts.iter().all(|part| part.count >= 95), "{found:?}");
+}
