@@ -10,11 +10,18 @@
 docs/marks.md describes them.
 """
 
+import ctypes
+
 from latlab.period import _LIBRARY
 
 __all__ = ["Part"]
 
-_BEGIN, _END = _LIBRARY.latlab_mark_begin, _LIBRARY.latlab_mark_end
+# A mark keeps the interpreter's lock: no other thread of Python gets it there.
+_MARKS = ctypes.PyDLL(_LIBRARY._name)
+_BEGIN, _END = _MARKS.latlab_mark_begin, _MARKS.latlab_mark_end
+_BEGIN.restype = _END.restype = None
+_BEGIN.argtypes = [ctypes.c_char_p, ctypes.c_int64]
+# _END has no types: its argument is bytes, and conversion takes longer than the call.
 
 
 class Part:

@@ -64,10 +64,6 @@ def _library():
     library.latlab_period_summary.argtypes = [ctypes.c_void_p, ctypes.POINTER(Summary)]
     library.latlab_period_end.restype = None
     library.latlab_period_end.argtypes = [ctypes.c_void_p]
-    library.latlab_mark_begin.restype = None
-    library.latlab_mark_begin.argtypes = [ctypes.c_char_p, ctypes.c_int64]
-    library.latlab_mark_end.restype = None
-    library.latlab_mark_end.argtypes = [ctypes.c_char_p]
     return library
 
 

@@ -1,5 +1,6 @@
 """Tests of the installed wheel: packages/test runs them in a clean environment."""
 
+import ctypes
 import json
 import subprocess
 
@@ -66,6 +67,18 @@ def test_period_runs_cycles_that_are_due_whole_periods_apart():
     assert end.lateness_min_ns <= end.lateness_max_ns
     with pytest.raises(ValueError, match="has ended"):
         period.wait()
+
+
+def test_parts_lie_within_one_another_and_end_by_exceptions():
+    from latlab.mark import Part
+
+    outer, inner = Part("outer"), Part("inner")
+    with pytest.raises(KeyError):
+        with outer(-1), inner(1 << 40):
+            raise KeyError
+    with pytest.raises(ctypes.ArgumentError):
+        with outer("not a number"):
+            pass
 
 
 def test_period_that_is_refused_says_why():

@@ -116,9 +116,10 @@ fn wrong_marks_are_counted() {
     assert_eq!((without_end, without_begin, left_out), (cycles, 0, 0));
     let (without_end, without_begin, left_out, cycles) = unpaired("without-begin");
     assert_eq!((without_end, without_begin, left_out), (0, cycles, 0));
-    let (without_end, without_begin, left_out, cycles) = unpaired("many");
-    // Of 1103 parts of a cycle, 1000 are kept.
-    assert_eq!((without_end, without_begin, left_out), (0, 0, 103 * cycles));
+    let (without_end, without_begin, left_out, _) = unpaired("many");
+    // Of 1103 parts of the first cycles, 1000 are kept.
+    assert_eq!((without_end, without_begin, left_out % 103), (0, 0, 0));
+    assert!((103..=20 * 103).contains(&left_out), "{left_out}");
     assert_eq!(unpaired("other-thread").1, 0);
     let text = check(&[], &[&program, Path::new("without-end")]);
     assert!(text.stdout.contains("parts did not end in their cycle"), "{text:?}");

@@ -52,7 +52,7 @@ static void cycle(int number)
 		latlab_end("control");
 	if (!strcmp(kind, "without-begin"))
 		latlab_end("unknown");
-	for (int part = 0; !strcmp(kind, "many") && part < 1100; part++) {
+	for (int part = 0; !strcmp(kind, "many") && part < 1100 && number < 20; part++) {
 		latlab_begin("many", part);
 		latlab_end("many");
 	}
