@@ -4,9 +4,10 @@
 usage: check.py LATLAB TARGET…
        check.py LATLAB cost TARGET…
 
-The second form measures what watching costs a cycle of 1 kHz. A target is native, lab:PROFILE or lab:PROFILE@arm64; for the latter latlab-arm64 lies beside LATLAB.
-Programs of rt-tests are judged where they are installed: for arm64, RT_TESTS_ARM64 names the folder
-that Debian's package was unpacked to.
+The second form measures what watching costs a cycle of 1 kHz. A target is native, lab:PROFILE or
+lab:PROFILE@arm64; for the latter latlab-arm64 lies beside LATLAB, and programs are linked statically.
+CFLAGS=-static does so elsewhere. Programs of rt-tests are judged where they are installed: for arm64,
+RT_TESTS_ARM64 names the folder that Debian's package was unpacked to.
 """
 import json
 import os
@@ -61,7 +62,8 @@ def check(latlab, target, command):
 def compile_program(target, source, folder):
     compiler = ["aarch64-linux-gnu-gcc", "-static"] if "@arm64" in target else ["cc", "-Wl,-z,now"]
     program = os.path.join(folder, os.path.basename(source)[:-2])
-    subprocess.run([*compiler, "-O1", "-g", "-o", program, source, "-pthread"], check=True)
+    options = os.environ.get("CFLAGS", "").split()
+    subprocess.run([*compiler, "-O1", "-g", *options, "-o", program, source, "-pthread"], check=True)
     return program
 
 
