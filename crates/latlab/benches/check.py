@@ -120,7 +120,7 @@ def judge_correct(latlab, target, command, wrong):
     report, error = check(latlab, target, command)
     if report is None:
         wrong.append(f"{command[0]}: {error}")
-        return 0
+        return None
     errors = [breach for breach in breaches(report) if breach["level"] == "error"]
     if errors:
         said = [(b["rule"], b.get("place"), b["subject"], b["count"]) for b in errors]
@@ -138,6 +138,7 @@ def judge(latlab, target):
         programs = [[rt_test(target, name), *words] for name, words in RT_TESTS.items()]
         there = [command for command in programs if os.path.exists(command[0])]
         accused += [judge_correct(latlab, target, command, wrong) for command in there]
+    accused = [errors for errors in accused if errors is not None]
     print(f"| `{target}` | {found} of {len(FAULTS)} | {right} of {len(FAULTS)} | "
           f"{alarms} | {len(accused)} | {sum(accused)} |", flush=True)
     for what in wrong:
