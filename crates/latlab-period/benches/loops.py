@@ -66,7 +66,8 @@ def unpack_modules(kernel, folder):
 
 def numbers(output):
     """What the loops print: words, each with its number."""
-    words = output.split()
+    # cyclictest leaves no space before a long number.
+    words = output.replace(":", ": ").split()
     pairs = {word: int(value) for word, value in zip(words, words[1:]) if re.fullmatch(r"-?\d+", value)}
     if "Max:" in pairs:
         pairs |= {"late_mean_ns": pairs["Avg:"], "late_max_ns": pairs["Max:"]}

@@ -4,9 +4,10 @@
 usage: check.py LATLAB TARGET…
        check.py LATLAB cost TARGET…
 
-The second form measures what watching costs a cycle of 1 kHz. A target is native, lab:PROFILE or lab:PROFILE@arm64; for the latter latlab-arm64 lies beside LATLAB.
-Programs of rt-tests are judged where they are installed: for arm64, RT_TESTS_ARM64 names the folder
-that Debian's package was unpacked to.
+The second form measures what watching costs a cycle of 1 kHz. A target is native, lab:PROFILE or
+lab:PROFILE@arm64; for the latter latlab-arm64 lies beside LATLAB, and programs are linked statically.
+CFLAGS=-static does so elsewhere. Programs of rt-tests are judged where they are installed: for arm64,
+RT_TESTS_ARM64 names the folder that Debian's package was unpacked to.
 """
 import json
 import os
@@ -61,7 +62,8 @@ def check(latlab, target, command):
 def compile_program(target, source, folder):
     compiler = ["aarch64-linux-gnu-gcc", "-static"] if "@arm64" in target else ["cc", "-Wl,-z,now"]
     program = os.path.join(folder, os.path.basename(source)[:-2])
-    subprocess.run([*compiler, "-O1", "-g", "-o", program, source, "-pthread"], check=True)
+    options = os.environ.get("CFLAGS", "").split()
+    subprocess.run([*compiler, "-O1", "-g", *options, "-o", program, source, "-pthread"], check=True)
     return program
 
 
@@ -118,7 +120,7 @@ def judge_correct(latlab, target, command, wrong):
     report, error = check(latlab, target, command)
     if report is None:
         wrong.append(f"{command[0]}: {error}")
-        return 0
+        return None
     errors = [breach for breach in breaches(report) if breach["level"] == "error"]
     if errors:
         said = [(b["rule"], b.get("place"), b["subject"], b["count"]) for b in errors]
@@ -136,6 +138,7 @@ def judge(latlab, target):
         programs = [[rt_test(target, name), *words] for name, words in RT_TESTS.items()]
         there = [command for command in programs if os.path.exists(command[0])]
         accused += [judge_correct(latlab, target, command, wrong) for command in there]
+    accused = [errors for errors in accused if errors is not None]
     print(f"| `{target}` | {found} of {len(FAULTS)} | {right} of {len(FAULTS)} | "
           f"{alarms} | {len(accused)} | {sum(accused)} |", flush=True)
     for what in wrong:
