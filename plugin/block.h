@@ -39,6 +39,8 @@ struct block {
 	bool reads_clock;
 	/* The sample for which the block was last written. */
 	uint64_t told;
+	/* Its role in sections, 0 for most. */
+	char role;
 	size_t events;
 	struct event event[];
 };
