@@ -226,11 +226,46 @@ static void on_mark(unsigned int cpu, void *data)
 			write_down(&wanted[i]);
 }
 
+static void on_counter(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	(void)cpu;
+	(void)info;
+	(void)data;
+	learn_counter(address);
+}
+
+static void on_addition(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *by)
+{
+	(void)cpu;
+	(void)info;
+	note_addition(address, (intptr_t)by);
+}
+
+/* Follows the preemption counter where its address is in a register. */
+static void follow_counter(struct qemu_plugin_tb *tb, const struct block *block)
+{
+	for (size_t i = 0; i < block->events; i++)
+		if (block->event[i].kind == PREEMPT)
+			qemu_plugin_register_vcpu_mem_cb(
+				qemu_plugin_tb_get_insn(tb, block->event[i].after - 1), on_counter,
+				QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, NULL);
+	for (size_t i = 0; i < block->length && is_kernel(block->address); i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		intptr_t by = indirect_addition(insn);
+
+		if (by)
+			qemu_plugin_register_vcpu_mem_cb(insn, on_addition, QEMU_PLUGIN_CB_NO_REGS,
+							 QEMU_PLUGIN_MEM_W, (void *)by);
+	}
+}
+
 static void trace(struct qemu_plugin_tb *tb)
 {
 	struct block *block = block_of(tb, preempt_count);
 
 	block->role = role_of(block->address);
+	if (finds_sections)
+		follow_counter(tb, block);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, block);
 	for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);

@@ -77,6 +77,9 @@ static struct frame frames[FRAMES];
 static size_t depth, interrupts;
 
 static int64_t preempt;
+/* Its address, and what the current block added to it by way of a register. */
+static uint64_t counter;
+static int64_t added;
 static bool irqs_off, in_user, need;
 /* When interrupts were last enabled: instructions and idle time. */
 static uint64_t enabled;
@@ -371,10 +374,32 @@ static void begin_program(const struct block *block, uint64_t now)
 		return;
 	while (depth)
 		pop_frame(now);
+	if (records && preempt & 0x7fffffff)
+		fprintf(out, "drift %ld\n", preempt & 0x7fffffff);
 	in_user = true;
 	n_calls = 0;
 	preempt = 0;
 	set_interrupts(false, now);
+	update(block, now);
+}
+
+void learn_counter(uint64_t address)
+{
+	counter = address;
+}
+
+void note_addition(uint64_t address, int32_t by)
+{
+	if (address == counter)
+		added += by;
+}
+
+static void count_additions(const struct block *block, uint64_t now)
+{
+	if (!added)
+		return;
+	preempt += added;
+	added = 0;
 	update(block, now);
 }
 
@@ -416,7 +441,7 @@ void enter_block(const struct block *block, uint64_t now)
 	update(block, now);
 }
 
-void leave_block(const struct block *block, uint64_t executed, uint64_t now)
+static void follow_events(const struct block *block, uint64_t executed, uint64_t now)
 {
 	for (size_t i = 0; i < block->events; i++) {
 		const struct event *event = &block->event[i];
@@ -447,6 +472,15 @@ void leave_block(const struct block *block, uint64_t executed, uint64_t now)
 		}
 		update(block, at);
 	}
+}
+
+void leave_block(const struct block *block, uint64_t executed, uint64_t now)
+{
+	/* Sections that begin, begin with the block; those that end, end with it. */
+	if (added > 0)
+		count_additions(block, now);
+	follow_events(block, executed, now);
+	count_additions(block, now + executed);
 }
 
 void halt_cpu(const struct block *block, uint64_t now)

@@ -18,6 +18,10 @@ char role_of(uint64_t address);
 void enter_block(const struct block *block, uint64_t now);
 /* The first instructions of a block were executed; it began at `now`. */
 void leave_block(const struct block *block, uint64_t executed, uint64_t now);
+/* An instruction changed the preemption counter, which is at this address. */
+void learn_counter(uint64_t address);
+/* An instruction of the current block added to a variable at an address. */
+void note_addition(uint64_t address, int32_t by);
 /* The CPU halts. */
 void halt_cpu(const struct block *block, uint64_t now);
 /* A program read the clock. */

@@ -28,6 +28,9 @@ pub enum NoObservation {
     /// Instructions and time differ.
     #[error("the plugin's count of instructions is off by {0}: nothing is composed")]
     Apart(u64),
+    /// The plugin lost track of the preemption counter.
+    #[error("the plugin's preemption counter is {0} where a program runs: nothing is composed")]
+    Drift(i64),
     /// No sample is known to the plugin.
     #[error("the plugin saw none of the worst samples: nothing is composed")]
     NoSample,
@@ -43,6 +46,9 @@ impl Observation {
     ) -> Result<Observation, NoObservation> {
         if trace.apart > 0 {
             return Err(NoObservation::Apart(trace.apart));
+        }
+        if trace.drift != 0 {
+            return Err(NoObservation::Drift(trace.drift));
         }
         let runs_on = matches!(record.machine.preempt.as_deref(), Some("none" | "voluntary"));
         let applies = |raw: &&RawSection| raw.runs_on.is_none_or(|of| of == runs_on);

@@ -13,6 +13,8 @@ pub struct Trace {
     pub(super) wakes: Vec<Wake>,
     /// The difference between instructions and time, where they should be the same.
     pub(super) apart: u64,
+    /// The preemption counter when a program ran, which has to be 0.
+    pub(super) drift: i64,
 }
 
 /// A section, with the addresses of the functions that began and ended it, and of their callers.
@@ -83,6 +85,7 @@ impl Trace {
                 let (index, enabled) = (index.parse().ok()?, number(enabled)?);
                 self.wakes.push(Wake { index, interrupt, enabled, read });
             }
+            ["drift", count] => self.drift = self.drift.max(count.parse().ok()?),
             ["apart", ns] => self.apart = self.apart.max(ns.parse().ok()?),
             _ => return None,
         }
