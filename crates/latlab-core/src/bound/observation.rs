@@ -79,11 +79,8 @@ impl Observation {
 /// for all others.
 fn timer_delay(wakes: &[Wake], record: &Record) -> Result<Nanos, NoObservation> {
     let interval = record.series.iter().find_map(|series| series.interval).unwrap_or(Nanos(1));
-    let known: HashMap<u64, Nanos> = record
-        .worst
-        .iter()
-        .filter_map(|sample| Some((sample.index?, sample.latency)))
-        .collect();
+    let known: HashMap<u64, Nanos> =
+        record.worst.iter().filter_map(|sample| Some((sample.index?, sample.latency))).collect();
     let due = |wake: &Wake| Some(Nanos(wake.read.0.saturating_sub(known.get(&wake.index)?.0)));
     let some_due = wakes.iter().find_map(due).ok_or(NoObservation::NoSample)?;
     let delay = |wake: &Wake| {

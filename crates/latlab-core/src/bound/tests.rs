@@ -174,8 +174,13 @@ fn run(sections: &[(Term, u64)], interrupts: &[(u8, u64, u64)]) -> Observation {
 
 #[test]
 fn bound_is_sum_of_terms_and_of_interrupts_that_met() {
-    let sections =
-        [(Term::Poid, 500), (Term::St, 300), (Term::Paie, 10), (Term::Psd, 200), (Term::Return, 90)];
+    let sections = [
+        (Term::Poid, 500),
+        (Term::St, 300),
+        (Term::Paie, 10),
+        (Term::Psd, 200),
+        (Term::Return, 90),
+    ];
     // Two of vector 1 within 1100 ns, and one of vector 2.
     let interrupts = [(1, 0, 50), (1, 1_000, 60), (2, 5_000, 70), (1, 9_000, 50)];
     let bound = compose(&[run(&sections, &interrupts)]).expect("there is a run");
@@ -238,7 +243,10 @@ fn observation_names_callers_of_locks_and_ends_with_the_last_sample() {
     let trace = Trace::read(TRACE).expect("it is a trace");
     let observed = Observation::of(&trace, &record("full"), place).expect("a sample is known");
     let poid = &observed.sections[&Term::Poid];
-    assert_eq!((poid.ns, poid.begin.as_str(), poid.end.as_str()), (Nanos(50), "do_work", "__schedule"));
+    assert_eq!(
+        (poid.ns, poid.begin.as_str(), poid.end.as_str()),
+        (Nanos(50), "do_work", "__schedule")
+    );
     assert_eq!(observed.sections[&Term::Return].end, "[program]");
     assert_eq!(observed.interrupts[0].name, "sysvec_apic_timer_interrupt");
     // The interrupt came 20 ns after the sample was due; interrupts had been enabled for 60 ns.

@@ -135,13 +135,7 @@ impl Bound {
     }
 
     /// Measures one load on one target with all seeds.
-    fn row(
-        &self,
-        target: &str,
-        load: &str,
-        plan: &Plan,
-        session: &mut Session<'_>,
-    ) -> Result<Row> {
+    fn row(&self, target: &str, load: &str, plan: &Plan, session: &mut Session<'_>) -> Result<Row> {
         let seeded = |seed| Ok(Prepared::of(&Plan { seed, ..plan.clone() })?.on_target(target));
         let plans = (1..=self.seeds).map(seeded).collect::<Result<Vec<_>>>()?;
         let runs = lab::observe(&plans, session).into_iter().collect::<Result<Vec<_>>>()?;

@@ -1,9 +1,9 @@
 //! Bounds as text and JSON: a table of all, then the terms of each.
 
+use super::grouped;
 use super::table::fitted;
 use super::text::plain_table;
 use super::width::Width;
-use super::grouped;
 use latlab_core::bound::{ASSUMPTIONS, Row, Term, Vector};
 use serde_json::json;
 use std::fmt::Write as _;

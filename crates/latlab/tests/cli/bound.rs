@@ -19,7 +19,8 @@ fn section<'a>(bound: &'a Value, term: &str) -> &'a Value {
 fn bound_exceeds_every_measured_latency_and_is_the_same_twice() {
     let folder = folder();
     let file = folder.path().join("bounds.json");
-    let words = "bound --on lab:rt --on lab:threadirqs --load none --load fork --seeds 2 --count 100";
+    let words =
+        "bound --on lab:rt --on lab:threadirqs --load none --load fork --seeds 2 --count 100";
     let first = latlab(&format!("{words} --json -o {}", file.display()));
     assert_eq!(first.code(), Some(0), "{first:?}");
     let second = latlab(&format!("{words} --json --jobs 1 --cold"));
@@ -68,7 +69,8 @@ fn target_without_sections_is_refused() {
 fn text_names_terms_functions_and_assumptions() {
     let output = latlab("bound --on lab:rt --seeds 1 --count 50");
     assert_eq!(output.code(), Some(0), "{output:?}");
-    let words = ["D_POID", "D_ST", "D_PSD", "return", "[program]", "sliding window", "no guarantee"];
+    let words =
+        ["D_POID", "D_ST", "D_PSD", "return", "[program]", "sliding window", "no guarantee"];
     for word in words {
         assert!(output.stdout.contains(word), "no '{word}' in {}", output.stdout);
     }
