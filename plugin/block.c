@@ -98,6 +98,21 @@ static int32_t preemption(const struct code *code, uint64_t next, uint64_t addre
 	return next + (int64_t)number(code->op + 2) == address ? by : 0;
 }
 
+int32_t indirect_addition(const struct qemu_plugin_insn *insn)
+{
+	struct code code = code_of(insn);
+	uint8_t modrm = code.length > 1 ? code.op[1] : 0, reg = modrm >> 3 & 7;
+
+	/* Relative to the instruction, or no memory. */
+	if (!code.gs || code.length < 2 || (modrm & 0xc7) == 0x05 || modrm >> 6 == 3)
+		return 0;
+	if (code.op[0] == 0xff && reg <= 1)
+		return reg ? -1 : 1;
+	if (code.op[0] == 0x83 && (reg == 0 || reg == 5))
+		return (reg ? -1 : 1) * (int8_t)code.op[code.length - 1];
+	return 0;
+}
+
 /* Returns whether the instruction returns from the kernel to user space. */
 static bool leaves(const struct code *code)
 {

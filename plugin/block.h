@@ -39,6 +39,8 @@ struct block {
 	bool reads_clock;
 	/* The sample for which the block was last written. */
 	uint64_t told;
+	/* Its role in sections, 0 for most. */
+	char role;
 	size_t events;
 	struct event event[];
 };
@@ -66,6 +68,11 @@ struct block *block_of(const struct qemu_plugin_tb *tb, uint64_t preempt_count);
 bool is_mark(const struct qemu_plugin_insn *insn, const char *mark);
 /* Returns which translations the instruction drops. */
 enum drop drop_of(const struct qemu_plugin_insn *insn);
+/*
+ * Returns what the instruction adds to a variable of the CPU whose address is in a
+ * register, which may be the preemption counter; for most 0.
+ */
+int32_t indirect_addition(const struct qemu_plugin_insn *insn);
 /* Returns whether it writes to the local APIC's page, as the end of each interrupt does. */
 bool ends_interrupt(const struct qemu_plugin_insn *insn);
 

@@ -10,6 +10,7 @@
 #include "block.h"
 #include "misses.h"
 #include "qemu.h"
+#include "sections.h"
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
@@ -63,6 +64,7 @@ static uint64_t faults[MOST];
 static size_t n_faults;
 static uint64_t preempt_count;
 static bool counts_misses;
+static bool finds_sections;
 static FILE *out;
 
 static void push(struct block *block, uint64_t executed)
@@ -94,6 +96,7 @@ static bool is_fault(uint64_t address)
 static void close_current(const struct block *next)
 {
 	uint64_t executed = begun - entered, touches = touched - untouched;
+	uint64_t began = entered - repeated;
 	bool whole = executed == current->length;
 	bool through = whole && current->fetches && touches >= current->touches;
 
@@ -108,9 +111,15 @@ static void close_current(const struct block *next)
 	}
 	if (executed)
 		push(current, executed);
-	if (whole && current->reads_clock)
+	if (finds_sections)
+		leave_block(current, executed, began);
+	if (whole && current->reads_clock) {
 		clock_read = runs;
+		read_clock(began + executed);
+	}
 	if (whole && current->halts) {
+		if (finds_sections)
+			halt_cpu(current, began + executed);
 		push(NULL, 0);
 		halted = runs - 1;
 		is_halted = true;
@@ -127,6 +136,8 @@ static void on_block(unsigned int cpu, void *data)
 	current = block;
 	entered = begun;
 	untouched = touched;
+	if (finds_sections)
+		enter_block(block, begun - repeated);
 }
 
 /*
@@ -147,10 +158,13 @@ static void on_end_of_interrupt(unsigned int cpu, qemu_plugin_meminfo_t info, ui
 	if (!is_halted && looked && idle != idle_before) {
 		apart = llabs(idle - idle_before);
 		apart_at = runs;
+		if (finds_sections)
+			fprintf(out, "apart %lu\n", apart);
 	}
 	is_halted = false;
 	looked = true;
 	idle_before = idle;
+	set_idle(idle);
 }
 
 static void describe(struct block *block, uint64_t nth)
@@ -205,15 +219,53 @@ static void on_mark(unsigned int cpu, void *data)
 	(void)cpu;
 	(void)data;
 	marks++;
+	if (finds_sections)
+		end_sample(marks, idle_before);
 	for (size_t i = 0; i < wants; i++)
 		if (wanted[i].nth == marks)
 			write_down(&wanted[i]);
+}
+
+static void on_counter(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	(void)cpu;
+	(void)info;
+	(void)data;
+	learn_counter(address);
+}
+
+static void on_addition(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *by)
+{
+	(void)cpu;
+	(void)info;
+	note_addition(address, (intptr_t)by);
+}
+
+/* Follows the preemption counter where its address is in a register. */
+static void follow_counter(struct qemu_plugin_tb *tb, const struct block *block)
+{
+	for (size_t i = 0; i < block->events; i++)
+		if (block->event[i].kind == PREEMPT)
+			qemu_plugin_register_vcpu_mem_cb(
+				qemu_plugin_tb_get_insn(tb, block->event[i].after - 1), on_counter,
+				QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, NULL);
+	for (size_t i = 0; i < block->length && is_kernel(block->address); i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		intptr_t by = indirect_addition(insn);
+
+		if (by)
+			qemu_plugin_register_vcpu_mem_cb(insn, on_addition, QEMU_PLUGIN_CB_NO_REGS,
+							 QEMU_PLUGIN_MEM_W, (void *)by);
+	}
 }
 
 static void trace(struct qemu_plugin_tb *tb)
 {
 	struct block *block = block_of(tb, preempt_count);
 
+	block->role = role_of(block->address);
+	if (finds_sections)
+		follow_counter(tb, block);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, block);
 	for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -237,7 +289,7 @@ static void trace(struct qemu_plugin_tb *tb)
 static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	(void)id;
-	if (wants)
+	if (wants || finds_sections)
 		trace(tb);
 	if (counts_misses)
 		count_misses(tb, out);
@@ -254,6 +306,8 @@ static const char *value(const char *word, const char *key)
 static bool understand(const char *word)
 {
 	const char *text;
+	uint64_t begin, end;
+	char role;
 
 	if ((text = value(word, "out="))) {
 		out = fopen(text, "w");
@@ -267,6 +321,16 @@ static bool understand(const char *word)
 		preempt_count = strtoull(text, NULL, 16);
 		return true;
 	}
+	if ((text = value(word, "role=")))
+		return sscanf(text, "%lx:%c", &begin, &role) == 2 && add_role(begin, role);
+	if ((text = value(word, "stubs="))) {
+		if (sscanf(text, "%lx:%lx", &begin, &end) != 2)
+			return false;
+		set_stubs(begin, end);
+		return true;
+	}
+	if (!strcmp(word, "sections=on"))
+		return finds_sections = qemu_clock_get_ns;
 	if (!strcmp(word, "misses=on"))
 		return counts_misses = can_count_misses();
 	if ((text = value(word, "sample=")) && wants < MOST)
@@ -288,11 +352,13 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 			return -1;
 		}
 	}
-	if (!out || !(wants || counts_misses)) {
-		fputs("latlab's plugin needs out=FILE, and sample=NUMBER:LATENCY or misses=on\n",
+	if (!out || !(wants || counts_misses || finds_sections)) {
+		fputs("latlab's plugin needs out=FILE, and sample=NUMBER:LATENCY, misses=on or "
+		      "sections=on\n",
 		      stderr);
 		return -1;
 	}
+	write_sections_to(out);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
 	return 0;
 }

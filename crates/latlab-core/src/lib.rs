@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod atomic_histogram;
+pub mod bound;
 pub mod check;
 pub mod compare;
 pub mod cpulist;

@@ -3,6 +3,7 @@
 mod ab;
 mod adapt;
 mod agent;
+mod bound;
 mod check;
 mod compare;
 mod complete;
@@ -54,6 +55,7 @@ enum Command {
     Scan(scan::Scan),
     Study(study::Study),
     Explain(Box<explain::Explain>),
+    Bound(bound::Bound),
     Check(check::Check),
     Watch(watch::Watch),
     Report(report::Report),
@@ -107,6 +109,7 @@ impl Command {
             Command::Run(_)
             | Command::Scan(_)
             | Command::Explain(_)
+            | Command::Bound(_)
             | Command::Ab(_)
             | Command::Exec(_)
             | Command::Agent(_)
@@ -153,6 +156,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::Scan(scan) => scan.run(),
         Command::Study(study) => study.run(),
         Command::Explain(explain) => explain.run(),
+        Command::Bound(bound) => bound.run(),
         Command::Check(check) => return check.run(),
         Command::Watch(watch) => watch.run(),
         Command::Report(report) => report.run(),

@@ -1,6 +1,7 @@
 //! Output: text, tables, pages and pictures of results.
 
 pub(crate) mod adapting;
+pub(crate) mod bound;
 pub(crate) mod check;
 pub(crate) mod command;
 pub(crate) mod comparison;

@@ -3,6 +3,7 @@
 mod accel;
 mod answer;
 pub(crate) mod arch;
+mod bound;
 pub(crate) mod cache;
 mod cells;
 pub(crate) mod guest;
@@ -18,6 +19,7 @@ mod symbols;
 mod unpack;
 
 pub(crate) use accel::choose as choose_accel;
+pub(crate) use bound::observe;
 pub(crate) use cache::program_digest;
 pub(crate) use guest::{GuestTime, Program, Variables, is_init, serve};
 pub(crate) use microscope::explain;

@@ -69,9 +69,9 @@ pub enum Effect {
 #[error("line {line} of the plugin's trace is invalid: '{text}'")]
 pub struct DamagedTrace {
     /// The line number, from 1.
-    pub(super) line: usize,
+    pub(crate) line: usize,
     /// The line.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Block {

@@ -29,7 +29,7 @@ pub(super) use launch::Start;
 pub(super) use machine::{arguments, stops, version};
 pub(crate) use orders::Variables;
 pub(super) use orders::{Job, PROGRAM};
-pub(super) use plugin::Plugin;
+pub(super) use plugin::{Plugin, Sections};
 pub(super) use program::find as find_program;
 pub(super) use qemu::{Guest, Launched};
 pub(crate) use time::GuestTime;

@@ -29,6 +29,7 @@ pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outc
         samples: wanted(&outcome.record)?,
         faults: symbols.faults().collect(),
         preempt_count: symbols.preempt_count,
+        sections: None,
     };
     session.watch.note("");
     let cell = prepare::plan(plan, GuestTime::Instructions, session)?;

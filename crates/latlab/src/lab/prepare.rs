@@ -27,7 +27,14 @@ fn models(cell: &Cell, session: &mut Session<'_>) -> Result<Plugin> {
     let why = "caches and TLBs are modelled for one CPU only";
     check_plugin(&cell.target, &cell.profile, &cell.kernel, why, "")?;
     let library = kernel::plugin(session.progress)?;
-    Ok(Plugin { library, misses: true, samples: vec![], faults: vec![], preempt_count: None })
+    Ok(Plugin {
+        library,
+        misses: true,
+        samples: vec![],
+        faults: vec![],
+        preempt_count: None,
+        sections: None,
+    })
 }
 
 /// Refuses guests whose instructions the plugin does not know (`remedy` follows), and those with

@@ -75,6 +75,23 @@ impl Symbols {
         Some(Location { function, offset: address - begin })
     }
 
+    /// The functions that begin or end the sections of a bound, each with the letter of its role.
+    pub(super) fn roles(&self) -> Vec<(u64, char)> {
+        let role = |name: &str| {
+            let known = ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role);
+            let is_interrupt = name.starts_with("asm_sysvec_").then_some('i');
+            known.or(is_interrupt).or(name.starts_with("asm_exc_").then_some('x'))
+        };
+        let roles = self.functions.iter().map(|(address, name)| Some((*address, role(name)?)));
+        roles.flatten().collect()
+    }
+
+    /// Begin and end of the stubs at which interrupts of devices enter the kernel.
+    pub(super) fn stubs(&self) -> Option<(u64, u64)> {
+        let first = self.functions.iter().position(|(_, name)| name == "irq_entries_start")?;
+        Some((self.functions[first].0, self.functions.get(first + 1)?.0))
+    }
+
     /// Entry addresses of exceptions after which the interrupted instruction starts again;
     /// breakpoints follow their instruction and are left out.
     pub(super) fn faults(&self) -> impl Iterator<Item = u64> {
@@ -85,6 +102,17 @@ impl Symbols {
         self.functions.iter().filter(move |(_, name)| is_fault(name)).map(|(address, _)| *address)
     }
 }
+
+/// The roles of functions for the plugin, which has the same letters (`plugin/sections.c`).
+const ROLES: &[(&str, char)] = &[
+    ("__schedule", 's'),
+    ("__switch_to_asm", 'w'),
+    ("__cond_resched", 'p'),
+    ("resched_curr", 'n'),
+    ("hrtimer_wakeup", 't'),
+    ("entry_SYSCALL_64", 'x'),
+    ("asm_exc_nmi", 'i'),
+];
 
 /// Reads the symbols, compressed, from a guest.
 fn ask(cell: Cell, session: &mut Session<'_>) -> Result<Vec<u8>> {

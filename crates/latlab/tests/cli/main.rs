@@ -10,6 +10,7 @@ mod adapt;
 mod alone;
 mod arm64;
 mod bad_input;
+mod bound;
 mod check;
 mod coming_from;
 mod compare;

@@ -18,6 +18,8 @@ const SOURCES: &[(&str, &str)] = &[
     ("model.c", include_str!("../../../../../plugin/model.c")),
     ("model.h", include_str!("../../../../../plugin/model.h")),
     ("qemu.h", include_str!("../../../../../plugin/qemu.h")),
+    ("sections.c", include_str!("../../../../../plugin/sections.c")),
+    ("sections.h", include_str!("../../../../../plugin/sections.h")),
 ];
 
 /// Required programs and headers, and their packages.

@@ -1,0 +1,77 @@
+//! `latlab bound`: no measured latency exceeds the composition of what its runs have shown.
+
+use crate::program::{folder, latlab};
+use serde_json::Value;
+use std::fs;
+
+fn bounds(text: &str) -> Vec<Value> {
+    let value: Value = serde_json::from_str(text).expect("it is JSON");
+    value["bounds"].as_array().expect("it has bounds").clone()
+}
+
+fn section<'a>(bound: &'a Value, term: &str) -> &'a Value {
+    let sections = bound["bound"]["sections"].as_array().expect("it has sections");
+    let found = sections.iter().find(|section| section[0] == term);
+    &found.unwrap_or_else(|| panic!("no {term} in {bound}"))[1]
+}
+
+#[test]
+fn bound_exceeds_every_measured_latency_and_is_the_same_twice() {
+    let folder = folder();
+    let file = folder.path().join("bounds.json");
+    let words =
+        "bound --on lab:rt --on lab:threadirqs --load none --load fork --seeds 2 --count 100";
+    let first = latlab(&format!("{words} --json -o {}", file.display()));
+    assert_eq!(first.code(), Some(0), "{first:?}");
+    let second = latlab(&format!("{words} --json --jobs 1 --cold"));
+    assert_eq!(second.stdout, first.stdout);
+    assert_eq!(fs::read_to_string(&file).expect("it was written"), first.stdout);
+    let bounds = bounds(&first.stdout);
+    assert_eq!(bounds.len(), 4);
+    for bound in &bounds {
+        let ns = |value: &Value| value.as_u64().expect("it is a time");
+        assert!(ns(&bound["bound"]["ns"]) >= ns(&bound["maximum"]), "{bound}");
+        assert_eq!((&bound["runs"], &bound["samples"]), (&Value::from(2), &Value::from(200)));
+        for term in ["poid", "st", "psd", "return"] {
+            let section = section(bound, term);
+            assert!(ns(&section["ns"]) > 0, "{bound}");
+            assert_ne!(section["begin"], "", "{bound}");
+        }
+        assert_eq!(section(bound, "return")["end"], "[program]");
+        let interrupts = bound["bound"]["interrupts"].as_array().expect("it has interrupts");
+        let timer = interrupts.iter().find(|one| one["name"] == "sysvec_apic_timer_interrupt");
+        assert!(timer.is_some_and(|timer| ns(&timer["times"]) > 0), "{bound}");
+    }
+    // A process that ends holds locks for longer than anything in an idle system.
+    assert!(bounds[1]["bound"]["ns"].as_u64() > bounds[0]["bound"]["ns"].as_u64(), "{bounds:?}");
+}
+
+#[test]
+fn kernel_without_preemption_has_longer_sections_than_a_preemptible_one() {
+    let output =
+        latlab("bound --on lab:utime --on lab:threadirqs --load fork --seeds 1 --count 100 --json");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let [none, full] = &bounds(&output.stdout)[..] else { panic!("{output:?}") };
+    assert_eq!((&none["preempt"], &full["preempt"]), (&"none".into(), &"full".into()));
+    let poid = |bound| section(bound, "poid")["ns"].as_u64();
+    assert!(poid(none) > poid(full), "{none} {full}");
+}
+
+#[test]
+fn target_without_sections_is_refused() {
+    latlab("bound --on native").assert_refused(3, &["native", "--on lab:"]);
+    latlab("bound --on vm:rt").assert_refused(3, &["vm:rt", "--on lab:"]);
+    latlab("bound --on lab:rt --load nonsense").assert_refused(2, &["nonsense"]);
+    latlab("bound").assert_refused(2, &["--on"]);
+}
+
+#[test]
+fn text_names_terms_functions_and_assumptions() {
+    let output = latlab("bound --on lab:rt --seeds 1 --count 50");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let words =
+        ["D_POID", "D_ST", "D_PSD", "return", "[program]", "sliding window", "no guarantee"];
+    for word in words {
+        assert!(output.stdout.contains(word), "no '{word}' in {}", output.stdout);
+    }
+}
