@@ -102,11 +102,11 @@ packages: $(LATLAB) library
 	done
 	cd $(PACKAGES) && sha256sum latlab* > SHA256SUMS && cat SHA256SUMS
 
-# Installs each package on a clean Debian 12 and 13, in a clean Python environment or from its file
-# system, and measures there. Needs root and a network.
+# Installs each package on a clean Debian 12 and 13 and measures there; packages for another architecture
+# in guests, which takes an hour. Needs root and a network.
 packages-test: packages
-	tools/need debootstrap=debootstrap skopeo=skopeo umoci=umoci
-	packages/test $(PACKAGES)
+	tools/need debootstrap=debootstrap skopeo=skopeo umoci=umoci $(if $(CROSS),qemu-system-aarch64=qemu-system-arm)
+	LATLAB=$(abspath $(SELF)) packages/test $(PACKAGES) $(DEBIAN)
 
 # The drawing code of reports: the project's own code and the parts of ECharts that it needs.
 $(CHARTS): charts/charts.js charts/columns.js charts/layout.js charts/marks.js charts/package.json charts/package-lock.json

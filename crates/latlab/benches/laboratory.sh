@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Benchmarks of the laboratory: reproducibility (the same bytes each time), and the time of a cell.
-# Usage: laboratory.sh [repeat|restores|start|studies|cell|jobs|cyclictest|sleep|virtme]…
-# (default: all but restores, which takes COUNT restores, 10 000 if not set, and hours; and virtme,
-# which needs virtme-ng from PyPI, busybox-static, kmod, and virtiofsd or a QEMU that includes it)
+# Usage: laboratory.sh [repeat|restores|start|studies|cell|jobs|cyclictest|sleep|releases|virtme]…
+# (default: all but restores, which takes COUNT restores, 10 000 if not set, and hours; releases, which
+# needs latlab for arm64 and stress-ng; and virtme, which needs virtme-ng from PyPI, busybox-static,
+# kmod, and virtiofsd or a QEMU that includes it)
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 latlab=${LATLAB:-dist/latlab}
@@ -11,6 +12,9 @@ busy=()
 trap '[ ${#busy[@]} = 0 ] || kill "${busy[@]}"; rm -rf "$work"' EXIT
 stock="standard utime low-latency rapid-reaction preemptible preemptible-hr threadirqs rt rt-lazy"
 built="monolithic-hz100 monolithic-points-hz100 preemptible-hz100 monolithic monolithic-points lock-keeping lock-breaking lab-full"
+
+# Minimum and median of the lines of a histogram, value and number.
+median='{ n += $2; at[++k] = $1 + 0; of[k] = $2 } END { for (i = 1; i <= k; i++) { sum += of[i]; if (sum * 2 >= n) { print at[1] ", " at[i] " of " n; exit } } }'
 
 on() { for profile in "$@"; do printf -- '--on lab:%s ' "$profile"; done; }
 seconds() { local TIMEFORMAT=%R; { time "$@" >/dev/null 2>&1 || true; } 2>&1; }
@@ -128,10 +132,33 @@ cyclictest() {
         $latlab exec --on lab:$profile --with /usr/bin/cyclictest --with /usr/bin/grep -- sh -c "
             /usr/bin/cyclictest -N -m -p 90 -i 1000 -l 1000 -h 20000 --histfile=/tmp/histogram -q >/dev/null
             /usr/bin/grep -P '^[0-9]+ 0*[1-9]' /tmp/histogram" >"$work/histogram" 2>/dev/null || true
-        theirs=$(awk '{ n += $2; at[++k] = $1 + 0; of[k] = $2 } END { for (i = 1; i <= k; i++) { sum += of[i]; if (sum * 2 >= n) { print at[1] ", " at[i] " of " n; exit } } }' "$work/histogram")
+        theirs=$(awk "$median" "$work/histogram")
         $latlab run cyclic --on lab:$profile --count 1000 --json 2>/dev/null >"$work/record"
         ours=$(python3 -c "import json; s = json.load(open('$work/record'))['series'][0]; print(s['min'], s['quantiles']['p50'], sep=', ')")
         echo "$profile | $theirs | $ours"
+    done
+}
+
+# Releases of Linux on arm64 (or PROFILES): three records of 1000 wake-ups compared, the third while
+# stress-ng keeps both CPUs busy, and Debian's cyclictest for arm64 in the same guests.
+releases() {
+    (cd "$work" && apt-get download -qq {rt-tests,libnuma1,busybox-static}:arm64 2>/dev/null && for package in *.deb; do dpkg-deb -x "$package" arm64; done)
+    tools=$work/arm64/usr/bin box=$work/arm64/bin/busybox
+    echo "profile | kernel | latlab min, median, max | three records | cyclictest min, median (ns)"
+    for profile in ${PROFILES:-v6.1 v6.1-rt v6.12 v6.12-rt v7.2 v7.2-rt v7.3 v7.3-rt}; do
+        profile=${profile%@arm64}@arm64
+        for turn in 1 2 3; do
+            [ $turn != 3 ] || { stress-ng --quiet --cpu 2 & busy+=($!); }
+            $latlab run cyclic --on "lab:$profile" --count 1000 --fresh --json >"$work/record.$turn" 2>"$work/errors" || cat "$work/errors"
+        done
+        kill "${busy[@]}" && busy=()
+        same=different
+        ! cmp -s "$work/record.1" "$work/record.2" || ! cmp -s "$work/record.1" "$work/record.3" || same=identical
+        $latlab exec --on "lab:$profile" --env LD_LIBRARY_PATH="$work/arm64/usr/lib/aarch64-linux-gnu" --with "$tools/cyclictest" -- "$box" sh -c "
+            $tools/cyclictest -N -m -p 90 -i 1000 -l 1000 -h 50000 --histfile=/tmp/histogram -q >/dev/null
+            $box grep -E '^[0-9]+ 0*[1-9]' /tmp/histogram" >"$work/histogram" 2>"$work/errors" || cat "$work/errors"
+        ours=$(python3 -c "import json; r = json.load(open('$work/record.1')); s = r['series'][0]; print(r['machine']['kernel'], '|', s['min'], s['quantiles']['p50'], s['max'])")
+        echo "$profile | $ours | $same | $(awk "$median" "$work/histogram")"
     done
 }
 

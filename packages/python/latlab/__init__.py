@@ -15,7 +15,6 @@ import sysconfig
 from pathlib import Path
 
 import pandas
-from hdrh.histogram import HdrHistogram
 
 __all__ = ["Record", "program", "read", "run"]
 
@@ -67,7 +66,17 @@ class Record:
         return pandas.DataFrame(rows)
 
     def histogram(self, probe=None, span=None, cpu=None):
-        """All samples of the series with this probe, span and CPU, added up."""
+        """All samples of the series with this probe, span and CPU, added up.
+
+        Needs the package hdrhistogram, which pip compiles on arm64: `latlab[histogram]`.
+        """
+        try:
+            from hdrh.histogram import HdrHistogram
+        except ImportError as error:
+            raise ImportError(
+                "distributions need hdrhistogram, which pip compiles on this machine: "
+                "install gcc and python3-dev, then: pip install hdrhistogram"
+            ) from error
         wanted = {"probe": probe, "span": span, "cpu": cpu}
         wanted = {key: value for key, value in wanted.items() if value is not None}
         total, found = HdrHistogram(1, _LONGEST, _DIGITS), False

@@ -1,11 +1,14 @@
 """Tests of the installed wheel: packages/test runs them in a clean environment."""
 
 import ctypes
+import importlib.util
 import json
 import subprocess
 
 import latlab
 import pytest
+
+HAS_HISTOGRAMS = importlib.util.find_spec("hdrh") is not None
 
 
 @pytest.fixture(scope="module")
@@ -13,6 +16,13 @@ def record():
     return latlab.run("cyclic", "--policy", "other", "--count", "200", "--cpus", "0")
 
 
+@pytest.mark.skipif(HAS_HISTOGRAMS, reason="hdrhistogram is installed")
+def test_histogram_without_its_package_says_what_to_install(record):
+    with pytest.raises(ImportError, match="pip install hdrhistogram"):
+        record.histogram("cyclic")
+
+
+@pytest.mark.skipif(not HAS_HISTOGRAMS, reason="hdrhistogram is not installed")
 def test_histogram_has_every_sample_of_the_series(record):
     series = record.series.iloc[0]
     histogram = record.histogram("cyclic", cpu=0)
@@ -22,6 +32,7 @@ def test_histogram_has_every_sample_of_the_series(record):
     assert abs(histogram.get_value_at_percentile(50) - series["p50"]) <= series["p50"] / 500
 
 
+@pytest.mark.skipif(not HAS_HISTOGRAMS, reason="hdrhistogram is not installed")
 def test_histogram_of_an_unknown_probe_names_those_there_are(record):
     with pytest.raises(KeyError, match="cyclic"):
         record.histogram("cyclick")

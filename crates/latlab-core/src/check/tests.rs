@@ -200,7 +200,7 @@ fn marked(script: &mut Script, cycle: u64) {
     script.add(5, EventKind::Out { reason, next: 9, prio: 9, comm, kernel: true });
     script.add(30, EventKind::In);
     script.call("mmap", [0; 6], Nanos(0));
-    script.add(14, EventKind::Leave(0));
+    script.add(14, LEAVE);
     script.now += if cycle == 50 { 950 } else { 0 };
     script.add(0, EventKind::End { name: name() });
     script.now += 50;
