@@ -94,7 +94,7 @@ mod tests {
         let section = [
             note(b"stapsdt\0", 1, BEGIN),
             note(b"GNU\0", 2, BEGIN),
-            note(b"stapsdt\0", 3, b"libc\0begin\x008@%rdi -8@%rsi\0"),
+            note(b"stapsdt\0", 3, b"other\0begin\x008@%rdi -8@%rsi\0"),
             note(b"stapsdt\0", 4, b"latlab\0other\x008@%rdi -8@%rsi\0"),
             note(b"stapsdt\0", 5, b"latlab\0end\x008@x0 -8@x1\0"),
             note(b"stapsdt\0", 6, b"latlab\0end\x008@%rax -8@%rbx\0"),
