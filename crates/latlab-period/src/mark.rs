@@ -3,7 +3,7 @@
 use core::arch::asm;
 use core::ffi::CStr;
 
-/// A NOP with a note of its place in the format of SystemTap, for the mark of that name.
+/// A NOP with a note of its place in the format of `SystemTap`, for the mark of that name.
 macro_rules! mark {
     ($what:literal, $name:expr, $id:expr) => {{
         #[cfg(target_arch = "x86_64")]
@@ -57,7 +57,7 @@ pub struct Part<'a>(&'a CStr);
 
 impl<'a> Part<'a> {
     /// Begins a part. See [`begin`].
-    #[inline(always)]
+    #[inline]
     pub fn begin(name: &'a CStr, id: i64) -> Part<'a> {
         begin(name, id);
         Part(name)
@@ -65,7 +65,7 @@ impl<'a> Part<'a> {
 }
 
 impl Drop for Part<'_> {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         end(self.0);
     }
@@ -73,13 +73,13 @@ impl Drop for Part<'_> {
 
 /// A part of a cycle begins. Its name is the same in each cycle, at most 63 bytes; `id` is any number
 /// that tells this time from others, such as that of the cycle.
-#[inline(always)]
+#[inline]
 pub fn begin(name: &CStr, id: i64) {
     mark!("begin", name.as_ptr(), id);
 }
 
 /// The part ends. Parts may contain others.
-#[inline(always)]
+#[inline]
 pub fn end(name: &CStr) {
     mark!("end", name.as_ptr(), 0_i64);
 }

@@ -1,4 +1,4 @@
-//! The marks of a program file, from its section `.note.stapsdt` in the format of SystemTap.
+//! The marks of a program file, from its section `.note.stapsdt` in the format of `SystemTap`.
 
 /// A mark of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct MarkOfFile {
 
 /// Places of the name and the number of a part: the registers of the first two arguments of a function.
 const ARGUMENTS: [&[u8]; 2] = [b"8@%rdi -8@%rsi", b"8@x0 -8@x1"];
-/// Type of a note of SystemTap, and owner of it.
+/// Type of a note of `SystemTap`, and owner of it.
 const TYPE: u32 = 3;
 const OWNER: &[u8] = b"stapsdt";
 
@@ -94,7 +94,7 @@ mod tests {
         let section = [
             note(b"stapsdt\0", 1, BEGIN),
             note(b"GNU\0", 2, BEGIN),
-            note(b"stapsdt\0", 3, b"libc\0begin\x008@%rdi -8@%rsi\0"),
+            note(b"stapsdt\0", 3, b"other\0begin\x008@%rdi -8@%rsi\0"),
             note(b"stapsdt\0", 4, b"latlab\0other\x008@%rdi -8@%rsi\0"),
             note(b"stapsdt\0", 5, b"latlab\0end\x008@x0 -8@x1\0"),
             note(b"stapsdt\0", 6, b"latlab\0end\x008@%rax -8@%rbx\0"),

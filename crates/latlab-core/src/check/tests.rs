@@ -225,12 +225,9 @@ fn marks_give_the_parts_of_cycles_and_the_part_of_each_breach() {
 #[test]
 fn marks_outside_of_cycles_make_no_part() {
     let mut script = Script::new(None);
-    let mark = |begins| match begins {
-        true => EventKind::Begin { name: "start".to_owned(), id: 0 },
-        false => EventKind::End { name: "start".to_owned() },
-    };
-    script.add(1, mark(true));
-    script.add(1, mark(false));
+    let name = || "start".to_owned();
+    script.add(1, EventKind::Begin { name: name(), id: 0 });
+    script.add(1, EventKind::End { name: name() });
     let thread = script.cycles(|_, _| {});
     assert_eq!(thread.cycle.parts, None);
 }

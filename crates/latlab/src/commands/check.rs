@@ -37,7 +37,7 @@ Examples:
 /// calls, interrupts or the program itself while it ran. The exit code is 1 if there is an
 /// error, or a breach of a rule of --fail-on. The program's output goes to stderr.
 ///
-/// If the program has marks of the parts of its cycle (latlab-mark.h for C and C++, latlab_period::Part
+/// If the program has marks of the parts of its cycle (latlab-mark.h for C and C++, Part of latlab-period
 /// for Rust, latlab.mark for Python), the report has the running time and the share of each part, and
 /// says in which part each breach and overrun happened.
 ///
