@@ -197,8 +197,7 @@ impl Cyclic {
     fn leave(&mut self, at: Nanos, result: i64, name: Option<&str>) {
         self.end_fault(None);
         let Some(call) = self.call.take() else { return self.leave_out(false) };
-        let entered = |name| matches!(call.kind, EventKind::Enter { call, .. } if call == name);
-        if !name.is_none_or(entered) {
+        if name.is_some_and(|name| !is_start_of(name, &call.kind)) {
             return self.leave_out(call.is_cycle_wait);
         }
         if call.is_cycle_wait {
@@ -535,6 +534,10 @@ impl Watched {
 fn limit(next: Nanos, period: Option<Nanos>) -> Nanos {
     const ROUNDING: Nanos = Nanos::from_micros(1);
     period.filter(|period| next + ROUNDING >= *period + *period).unwrap_or(next)
+}
+
+fn is_start_of(name: &str, kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Enter { call, .. } if *call == name)
 }
 
 fn stack(kind: &EventKind) -> Option<StackId> {
