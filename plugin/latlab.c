@@ -158,7 +158,8 @@ static void on_end_of_interrupt(unsigned int cpu, qemu_plugin_meminfo_t info, ui
 	if (!is_halted && looked && idle != idle_before) {
 		apart = llabs(idle - idle_before);
 		apart_at = runs;
-		if (finds_sections)
+		/* Where a snapshot was restored, time was added before. */
+		if (finds_sections && marks)
 			fprintf(out, "apart %lu\n", apart);
 	}
 	is_halted = false;
