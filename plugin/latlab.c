@@ -237,9 +237,14 @@ static void on_counter(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t ad
 
 static void on_addition(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *by)
 {
+	/* QEMU also reports the read before the write of one instruction. */
+	static uint64_t noted;
+
 	(void)cpu;
 	(void)info;
-	note_addition(address, (intptr_t)by);
+	if (begun != noted)
+		note_addition(address, (intptr_t)by);
+	noted = begun;
 }
 
 /* Follows the preemption counter where its address is in a register. */
