@@ -267,7 +267,7 @@ fn trace_that_proves_nothing_is_refused() {
         let trace = Trace::read(text).expect("it is a trace");
         Observation::of(&trace, &record("full"), place).unwrap_err()
     };
-    assert_eq!(refused("apart 3\nwake 2 0 0 10\n"), NoObservation::Apart(3));
+    assert_eq!(refused("apart 99\napart 2\nwake 2 0 0 10\n"), NoObservation::Apart(101));
     assert_eq!(refused("drift 2\nwake 2 0 0 10\n"), NoObservation::Drift(2));
     assert_eq!(refused("wake 7 0 0 10\n"), NoObservation::NoSample);
     assert_eq!(refused(""), NoObservation::NoSample);
