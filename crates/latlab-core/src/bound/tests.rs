@@ -181,8 +181,8 @@ fn bound_is_sum_of_terms_and_of_interrupts_that_met() {
         (Term::Psd, 200),
         (Term::Return, 90),
     ];
-    // Two of vector 1 within 1100 ns, and one of vector 2.
-    let interrupts = [(1, 0, 50), (1, 1_000, 60), (2, 5_000, 70), (1, 9_000, 50)];
+    // Two of vector 1 overlap a window of 990 ns, and one of vector 2.
+    let interrupts = [(1, 0, 50), (1, 900, 60), (2, 5_000, 70), (1, 9_000, 50)];
     let bound = compose(&[run(&sections, &interrupts)]).expect("there is a run");
     assert_eq!(bound.ns, Nanos(7 + 500 + 10 + 200 + 90 + 2 * 60 + 70));
     let met: Vec<_> = bound.interrupts.iter().map(|one| (one.name.as_str(), one.times)).collect();
