@@ -158,7 +158,8 @@ static void on_end_of_interrupt(unsigned int cpu, qemu_plugin_meminfo_t info, ui
 	if (!is_halted && looked && idle != idle_before) {
 		apart = llabs(idle - idle_before);
 		apart_at = runs;
-		if (finds_sections)
+		/* Where a snapshot was restored, time was added before. */
+		if (finds_sections && marks)
 			fprintf(out, "apart %lu\n", apart);
 	}
 	is_halted = false;
@@ -236,9 +237,14 @@ static void on_counter(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t ad
 
 static void on_addition(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *by)
 {
+	/* QEMU also reports the read before the write of one instruction. */
+	static uint64_t noted;
+
 	(void)cpu;
 	(void)info;
-	note_addition(address, (intptr_t)by);
+	if (begun != noted)
+		note_addition(address, (intptr_t)by);
+	noted = begun;
 }
 
 /* Follows the preemption counter where its address is in a register. */

@@ -57,6 +57,8 @@ pub struct Bound {
     pub ns: Nanos,
     /// The longest observed delay of the hardware timer, from when the probe was due.
     pub timer: Nanos,
+    /// By how much the plugin's count of instructions may be wrong; it is a part of the bound.
+    pub uncertain: Nanos,
     /// The longest section of each term that was observed.
     pub sections: Vec<(Term, Section)>,
     /// The interrupts that can meet one wake-up, those that take longest in all first.
@@ -162,6 +164,7 @@ pub fn compose(runs: &[Observation]) -> Option<Bound> {
         + length(Term::Psd)
         + length(Term::Return);
     let timer = runs.iter().map(|run| run.timer).max()?;
+    let uncertain = runs.iter().map(|run| run.uncertain).max()?;
     let all: Vec<&[Interrupt]> = runs.iter().map(|run| run.interrupts.as_slice()).collect();
     let mut window = free;
     loop {
@@ -170,7 +173,13 @@ pub fn compose(runs: &[Observation]) -> Option<Bound> {
         if free + taken == window {
             let known = |term| Some((term, longest(term)?.clone()));
             let sections = Term::ALL.into_iter().filter_map(known).collect();
-            return Some(Bound { ns: timer + window, timer, sections, interrupts: vectors });
+            return Some(Bound {
+                ns: timer + window + uncertain,
+                timer,
+                uncertain,
+                sections,
+                interrupts: vectors,
+            });
         }
         window = free + taken;
         if window > LONGEST {

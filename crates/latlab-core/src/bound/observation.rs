@@ -20,7 +20,12 @@ pub struct Observation {
     pub maximum: Nanos,
     /// Number of samples.
     pub samples: u64,
+    /// By how much the count of instructions may be wrong, in all sections together.
+    pub uncertain: Nanos,
 }
+
+/// A larger difference is no fault of a single instruction.
+const MOST_APART: u64 = 100;
 
 /// Why a run shows nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +49,7 @@ impl Observation {
         record: &Record,
         place: impl Fn(u64) -> Option<Location<'a>>,
     ) -> Result<Observation, NoObservation> {
-        if trace.apart > 0 {
+        if trace.apart > MOST_APART {
             return Err(NoObservation::Apart(trace.apart));
         }
         if trace.drift != 0 {
@@ -69,6 +74,7 @@ impl Observation {
             interrupts: trace.interrupts.iter().map(interrupt).collect(),
             timer: timer_delay(&trace.wakes, record)?,
             maximum: record.series.iter().map(|series| series.max).max().unwrap_or_default(),
+            uncertain: Nanos(trace.apart),
             samples: record.series.iter().map(|series| series.counts.recorded).sum(),
         })
     }

@@ -181,8 +181,8 @@ fn bound_is_sum_of_terms_and_of_interrupts_that_met() {
         (Term::Psd, 200),
         (Term::Return, 90),
     ];
-    // Two of vector 1 within 1100 ns, and one of vector 2.
-    let interrupts = [(1, 0, 50), (1, 1_000, 60), (2, 5_000, 70), (1, 9_000, 50)];
+    // Two of vector 1 overlap a window of 990 ns, and one of vector 2.
+    let interrupts = [(1, 0, 50), (1, 900, 60), (2, 5_000, 70), (1, 9_000, 50)];
     let bound = compose(&[run(&sections, &interrupts)]).expect("there is a run");
     assert_eq!(bound.ns, Nanos(7 + 500 + 10 + 200 + 90 + 2 * 60 + 70));
     let met: Vec<_> = bound.interrupts.iter().map(|one| (one.name.as_str(), one.times)).collect();
@@ -267,7 +267,7 @@ fn trace_that_proves_nothing_is_refused() {
         let trace = Trace::read(text).expect("it is a trace");
         Observation::of(&trace, &record("full"), place).unwrap_err()
     };
-    assert_eq!(refused("apart 3\nwake 2 0 0 10\n"), NoObservation::Apart(3));
+    assert_eq!(refused("apart 99\napart 2\nwake 2 0 0 10\n"), NoObservation::Apart(101));
     assert_eq!(refused("drift 2\nwake 2 0 0 10\n"), NoObservation::Drift(2));
     assert_eq!(refused("wake 7 0 0 10\n"), NoObservation::NoSample);
     assert_eq!(refused(""), NoObservation::NoSample);

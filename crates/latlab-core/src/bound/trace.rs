@@ -11,7 +11,7 @@ pub struct Trace {
     pub(super) sections: Vec<RawSection>,
     pub(super) interrupts: Vec<RawInterrupt>,
     pub(super) wakes: Vec<Wake>,
-    /// The difference between instructions and time, where they should be the same.
+    /// The differences between instructions and time, where they should be the same.
     pub(super) apart: u64,
     /// The preemption counter when a program ran, which has to be 0.
     pub(super) drift: i64,
@@ -86,7 +86,7 @@ impl Trace {
                 self.wakes.push(Wake { index, interrupt, enabled, read });
             }
             ["drift", count] => self.drift = self.drift.max(count.parse().ok()?),
-            ["apart", ns] => self.apart = self.apart.max(ns.parse().ok()?),
+            ["apart", ns] => self.apart = self.apart.saturating_add(ns.parse().ok()?),
             _ => return None,
         }
         Some(())

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   latlab bound --on lab:rt --load fork
-  latlab bound --on lab:rt --on lab:threadirqs --load none --load fork --seeds 10 -o bounds.json";
+  latlab bound --on lab:rt --load none --load fork --seeds 10 -o bounds.json";
 
 /// The load that is none.
 const NONE: &str = "none";

@@ -19,19 +19,18 @@ fn section<'a>(bound: &'a Value, term: &str) -> &'a Value {
 fn bound_exceeds_every_measured_latency_and_is_the_same_twice() {
     let folder = folder();
     let file = folder.path().join("bounds.json");
-    let words =
-        "bound --on lab:rt --on lab:threadirqs --load none --load fork --seeds 2 --count 100";
+    let words = "bound --on lab:rt --load none --load fork --seeds 1 --count 50";
     let first = latlab(&format!("{words} --json -o {}", file.display()));
     assert_eq!(first.code(), Some(0), "{first:?}");
     let second = latlab(&format!("{words} --json --jobs 1 --cold"));
     assert_eq!(second.stdout, first.stdout);
     assert_eq!(fs::read_to_string(&file).expect("it was written"), first.stdout);
     let bounds = bounds(&first.stdout);
-    assert_eq!(bounds.len(), 4);
+    assert_eq!(bounds.len(), 2);
     for bound in &bounds {
         let ns = |value: &Value| value.as_u64().expect("it is a time");
         assert!(ns(&bound["bound"]["ns"]) >= ns(&bound["maximum"]), "{bound}");
-        assert_eq!((&bound["runs"], &bound["samples"]), (&Value::from(2), &Value::from(200)));
+        assert_eq!((&bound["runs"], &bound["samples"]), (&Value::from(1), &Value::from(50)));
         for term in ["poid", "st", "psd", "return"] {
             let section = section(bound, term);
             assert!(ns(&section["ns"]) > 0, "{bound}");
@@ -42,19 +41,6 @@ fn bound_exceeds_every_measured_latency_and_is_the_same_twice() {
         let timer = interrupts.iter().find(|one| one["name"] == "sysvec_apic_timer_interrupt");
         assert!(timer.is_some_and(|timer| ns(&timer["times"]) > 0), "{bound}");
     }
-    // A process that ends holds locks for longer than anything in an idle system.
-    assert!(bounds[1]["bound"]["ns"].as_u64() > bounds[0]["bound"]["ns"].as_u64(), "{bounds:?}");
-}
-
-#[test]
-fn kernel_without_preemption_has_longer_sections_than_a_preemptible_one() {
-    let output =
-        latlab("bound --on lab:utime --on lab:threadirqs --load fork --seeds 1 --count 100 --json");
-    assert_eq!(output.code(), Some(0), "{output:?}");
-    let [none, full] = &bounds(&output.stdout)[..] else { panic!("{output:?}") };
-    assert_eq!((&none["preempt"], &full["preempt"]), (&"none".into(), &"full".into()));
-    let poid = |bound| section(bound, "poid")["ns"].as_u64();
-    assert!(poid(none) > poid(full), "{none} {full}");
 }
 
 #[test]
