@@ -278,11 +278,14 @@ impl BreachReport {
     }
 }
 
-/// The innermost function of the program itself, with a name if there is one; otherwise of a library.
+/// The innermost function of the program itself, otherwise of a library. One whose source line is known
+/// comes first, as a program that is linked statically contains the C library; then one with a name.
 fn place(stack: &[Frame]) -> Option<String> {
     let named = |frame: &&Frame| frame.function.is_some();
+    let with_line = |frame: &&Frame| named(frame) && frame.line.is_some();
     let mut own = stack.iter().filter(|frame| !frame.library);
-    let found = own.clone().find(named).or_else(|| own.next());
+    let found = own.clone().find(with_line).or_else(|| own.clone().find(named));
+    let found = found.or_else(|| own.next());
     found.or_else(|| stack.iter().find(named)).or(stack.first()).map(Frame::text)
 }
 
@@ -318,5 +321,31 @@ fn policy(thread: &Thread) -> String {
         1 => format!("SCHED_FIFO {}", 99 - thread.prio),
         2 => format!("SCHED_RR {}", 99 - thread.prio),
         _ => priority(thread.prio),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(function: &str, line: Option<u32>, library: bool) -> Frame {
+        let file = line.map(|_| "loop.c".to_owned());
+        let module = "loop".to_owned();
+        Frame { function: Some(function.to_owned()), file, line, module, library, offset: 16 }
+    }
+
+    #[test]
+    fn place_is_the_innermost_function_with_a_line_before_those_of_the_c_library() {
+        let (wait, main) =
+            (frame("wait_for_time", Some(189), false), frame("main", Some(9), false));
+        let dynamic = [frame("sem_wait", None, true), wait.clone(), main.clone()];
+        assert_eq!(place(&dynamic).as_deref(), Some("wait_for_time (loop.c:189)"));
+        let linked_statically = [frame("sem_wait", None, false), wait, main];
+        assert_eq!(place(&linked_statically).as_deref(), Some("wait_for_time (loop.c:189)"));
+        let without_lines = [frame("wait", None, false), frame("main", None, false)];
+        assert_eq!(place(&without_lines).as_deref(), Some("wait (loop)"));
+        let library = [frame("sem_wait", None, true)];
+        assert_eq!(place(&library).as_deref(), Some("sem_wait (loop)"));
+        assert_eq!(place(&[]), None);
     }
 }
