@@ -103,7 +103,7 @@ packages: $(LATLAB) library
 	cd $(PACKAGES) && sha256sum latlab* > SHA256SUMS && cat SHA256SUMS
 
 # Installs each package on a clean Debian 12 and 13 and measures there; packages for another architecture
-# in guests, which takes an hour. Needs root and a network.
+# in guests, which takes longer. Needs root and a network.
 packages-test: packages
 	tools/need debootstrap=debootstrap skopeo=skopeo umoci=umoci $(if $(CROSS),qemu-system-aarch64=qemu-system-arm)
 	LATLAB=$(abspath $(SELF)) packages/test $(PACKAGES) $(DEBIAN)

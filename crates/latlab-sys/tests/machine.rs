@@ -3,6 +3,7 @@
 
 use latlab_core::doctor::{Severity, diagnose};
 use latlab_core::machine::{Machine, ResourceLimit};
+use latlab_sys::file;
 use latlab_sys::machine::read;
 use latlab_sys::root::Root;
 use std::path::{Path, PathBuf};
@@ -123,6 +124,9 @@ fn machine_of_a_board_without_a_kernel_configuration() {
     assert_eq!(machine.isolation.irq_affinity.as_ref().unwrap().to_string(), "0-1");
     // CPU 1 may still enter it, the others may not.
     assert!(!machine.processor.idle.states[1].disabled);
+    // The fan is not a matter of the CPUs, and no idle time is added.
+    assert_eq!(machine.processor.cooling, ["cpufreq-cpu0"]);
+    assert_eq!(machine.hypervisor, None);
     assert_eq!(machine.rt_runtime_us, Some(-1));
     assert_eq!(machine.efi_runtime, Some(false));
     assert_eq!(machine.tracer.as_deref(), Some("nop"));
@@ -131,8 +135,19 @@ fn machine_of_a_board_without_a_kernel_configuration() {
     assert_eq!(deadline.unwrap().comm, "plc (task) 1");
     assert_eq!(
         findings(&machine),
-        ["", "deep-idle", "nohz-full rt-unthrottled", "mitigations rt-rivals",]
+        ["", "cooling deep-idle", "nohz-full rt-unthrottled", "mitigations rt-rivals",]
     );
+}
+
+#[test]
+fn machine_virt_of_qemu_is_a_virtual_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("proc/device-tree");
+    std::fs::create_dir_all(&tree).unwrap();
+    file::write_atomically(&tree.join("compatible"), b"linux,dummy-virt\0").unwrap();
+    let cpu = b"processor\t: 0\nCPU implementer\t: 0x41\n";
+    file::write_atomically(&folder.path().join("proc/cpuinfo"), cpu).unwrap();
+    assert_eq!(read(&Root::new(folder.path())).hypervisor.as_deref(), Some("qemu"));
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
     ("no-cpuidle", missing_cpuidle),
     ("smt", smt),
     ("thermal-throttling", thermal_throttling),
+    ("cooling", cooling),
     ("mitigations", mitigations),
     ("old-microcode", old_microcode),
 ];
@@ -202,6 +203,22 @@ fn thermal_throttling(machine: &Machine) -> Option<Diagnosis> {
         "Everything takes longer on a throttled CPU, at times that depend on the temperature only.",
         "Improve cooling, or lower the maximum frequency until the counters in \
          /sys/devices/system/cpu/cpu*/thermal_throttle no longer grow.",
+    )
+}
+
+/// Only x86 counts its thermal throttling; elsewhere the state of cooling devices shows it.
+fn cooling(machine: &Machine) -> Option<Diagnosis> {
+    let devices = &machine.processor.cooling;
+    if devices.is_empty() {
+        return None;
+    }
+    Diagnosis::new(
+        Severity::High,
+        format!("CPUs are slowed down now because of their temperature: {}", few(devices)),
+        "Everything takes longer on a CPU that is cooled in this way, at times that depend on the \
+         temperature only.",
+        "Improve cooling, or lower the maximum frequency until the `cur_state` of these devices in \
+         /sys/class/thermal stays 0.",
     )
 }
 

@@ -26,6 +26,10 @@ pub struct Processor {
     /// Idle states.
     #[serde(skip_serializing_if = "super::is_default")]
     pub idle: Idle,
+    /// The cooling devices that slow CPUs down now: `cpufreq-cpu0` limits the frequency, `idle-cpu0`
+    /// adds idle time (`/sys/class/thermal/cooling_device*`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cooling: Vec<String>,
     /// State of each CPU vulnerability, as the kernel reports it
     /// (`/sys/devices/system/cpu/vulnerabilities`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

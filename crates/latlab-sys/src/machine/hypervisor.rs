@@ -16,7 +16,14 @@ pub(super) fn read(root: &Root) -> Option<String> {
     }
     let node = root.word("proc/device-tree/hypervisor/compatible");
     let node = node.map(|names| names.split('\0').next().unwrap_or_default().to_owned());
-    root.word("sys/hypervisor/type").or(node).or_else(|| firmware(root))
+    root.word("sys/hypervisor/type").or(node).or_else(|| board(root)).or_else(|| firmware(root))
+}
+
+/// The hypervisor of a board that is none: QEMU's machine `virt`, which has no other sign of it where it
+/// boots a kernel without firmware.
+fn board(root: &Root) -> Option<String> {
+    let names = root.word("proc/device-tree/compatible")?;
+    names.split('\0').any(|name| name == "linux,dummy-virt").then(|| "qemu".to_owned())
 }
 
 /// The hypervisor that the virtual firmware names.

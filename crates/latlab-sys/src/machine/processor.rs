@@ -16,6 +16,7 @@ pub(super) fn read(root: &Root, cpus: &CpuList) -> Processor {
         smt: root.word(format!("{CPU}/smt/control")),
         frequency: frequency(root),
         idle: idle(root, cpus),
+        cooling: cooling(root),
         vulnerabilities: vulnerabilities(root),
     }
 }
@@ -95,6 +96,26 @@ fn idle_states(root: &Root, cpus: &CpuList) -> Vec<IdleState> {
                 latency_us: root.number(format!("{}/{state}/latency", folder(first)))?,
                 disabled: disabled(&state),
             })
+        })
+        .collect()
+}
+
+/// The cooling devices of CPUs that are active, by type (`drivers/thermal/cpufreq_cooling.c`,
+/// `cpuidle_cooling.c`, until Linux 5.12 with `thermal-`; `drivers/acpi/processor_thermal.c`).
+fn cooling(root: &Root) -> Vec<String> {
+    const OF_CPUS: &[&str] = &["cpufreq-", "idle-", "Processor"];
+    const FOLDER: &str = "sys/class/thermal";
+    let is_active = |device: &str| {
+        let state: Option<u64> = root.number(format!("{FOLDER}/{device}/cur_state"));
+        state.is_some_and(|state| state > 0)
+    };
+    root.numbered(FOLDER, "cooling_device")
+        .into_iter()
+        .filter(|(_, device)| is_active(device))
+        .filter_map(|(_, device)| root.word(format!("{FOLDER}/{device}/type")))
+        .filter(|kind| {
+            let kind = kind.strip_prefix("thermal-").unwrap_or(kind);
+            OF_CPUS.iter().any(|start| kind.starts_with(start))
         })
         .collect()
 }

@@ -78,6 +78,7 @@ pub(super) fn cases() -> Vec<(&'static str, &'static str, Value)> {
         ("no-cpuidle", "info", config("CONFIG_CPU_FREQ")),
         ("smt", "medium", json!({"siblings": {"0": "0,2", "2": "0,2"}})),
         ("thermal-throttling", "high", json!({"counters": {"throttles": 3}})),
+        ("cooling", "high", json!({"processor": {"cooling": ["cpufreq-cpu0"]}})),
         ("mitigations", "info", flaw("spectre_v2", "Mitigation: Retpolines")),
         ("old-microcode", "info", flaw("old_microcode", "Vulnerable")),
         ("hypervisor", "high", json!({"hypervisor": "kvm"})),
