@@ -13,6 +13,7 @@ use crate::probe::PROBES;
 use crate::session::Session;
 use crate::{lab, part};
 use latlab_core::bound::{Observation, Row, compose};
+use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan};
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
@@ -35,8 +36,8 @@ const WARM_UP: Nanos = Nanos::from_millis(50);
 ///
 /// In the laboratory, QEMU sees each change of preemption and interrupts in a guest. This command
 /// takes the longest section of each kind in all runs of a load, and composes them to the worst that
-/// could have met one wake-up, after de Oliveira et al., \"Demystifying the Real-Time Linux Scheduling
-/// Latency\" (ECRTS 2020): L = max(D_ST, D_POID) + D_PAIE + D_PSD + interrupts within L. It names the
+/// could have met one wake-up, after de Oliveira et al., "Demystifying the Real-Time Linux Scheduling
+/// Latency" (ECRTS 2020): `L = max(D_ST, D_POID) + D_PAIE + D_PSD` + interrupts within L. It names the
 /// functions that begin and end each section, and shows the longest latency that the probe `cyclic`
 /// measured in the same runs.
 ///
@@ -72,46 +73,45 @@ pub(super) struct Bound {
     options: TargetOptions,
 }
 
+/// A target, a load, and their plan without a seed.
+type Cell = (String, String, Plan);
+
 impl Bound {
     pub(super) fn run(&self) -> Result<()> {
         let plans = self.plans()?;
         rights::keep(rights::ELSEWHERE)?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let mut watch = live::view(None);
-        let mut bar = Bar::new(&signals);
-        let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
-        let mut rows = Vec::new();
-        let mut failure = None;
-        for (target, load, plan) in &plans {
-            match self.row(target, load, plan, &mut session) {
-                Ok(row) => rows.push(row),
-                Err(why) => failure = Some(why),
-            }
-            if failure.is_some() {
-                break;
-            }
-        }
-        let ended = session.ended;
-        drop(session);
-        drop(watch);
-        drop(bar);
+        let (rows, failure) = self.rows(&plans, &signals);
         // Signals stay blocked: a second Ctrl-C must not replace the exit code.
         std::mem::forget(signals);
         if !rows.is_empty() {
             self.show(&rows)?;
         }
-        match failure {
-            Some(_) if ended => {
-                let (done, all) = (rows.len(), plans.len());
-                Err(Failure::CutShort(format!("ended early, after {done} of {all} bounds")))
-            }
-            Some(failure) => Err(failure),
-            None => check(&rows),
-        }
+        failure.map_or_else(|| check(&rows), Err)
     }
 
-    /// Each target with each load, and the plan without a seed.
-    fn plans(&self) -> Result<Vec<(String, String, Plan)>> {
+    /// Measures all bounds, or those before the first failure.
+    fn rows(&self, plans: &[Cell], signals: &Signals) -> (Vec<Row>, Option<Failure>) {
+        let mut watch = live::view(None);
+        let mut bar = Bar::new(signals);
+        let mut session = self.options.session(signals, watch.as_mut(), &mut bar);
+        let mut rows = Vec::new();
+        for (target, load, plan) in plans {
+            match self.row(target, load, plan, &mut session) {
+                Ok(row) => rows.push(row),
+                Err(_) if session.ended => {
+                    let (done, all) = (rows.len(), plans.len());
+                    let cut = format!("ended early, after {done} of {all} bounds");
+                    return (rows, Some(Failure::CutShort(cut)));
+                }
+                Err(failure) => return (rows, Some(failure)),
+            }
+        }
+        (rows, None)
+    }
+
+    /// Each target with each load.
+    fn plans(&self) -> Result<Vec<Cell>> {
         let other = self.on.iter().find(|target| !target.starts_with("lab:"));
         if let Some(other) = other {
             let why = "sections are seen in the laboratory only: use --on lab:PROFILE";
@@ -125,7 +125,7 @@ impl Bound {
         };
         let loads = self.loads.iter().map(load).collect::<Result<Vec<_>>>()?;
         let plan = |target: &String, (name, loads): &(String, Vec<Part>)| {
-            let bare = Plan::bare(target, Default::default(), Length::Count(self.count));
+            let bare = Plan::bare(target, CpuList::default(), Length::Count(self.count));
             let (probes, loads) = (vec![probe.clone()], loads.clone());
             (target.clone(), name.clone(), Plan { probes, loads, warm_up: WARM_UP, ..bare })
         };

@@ -339,8 +339,10 @@ fn mode_and_priorities_are_right_after_a_thousand_starts_and_stops() {
 
 #[test]
 fn mechanisms_that_find_no_thread_are_refused_without_one_that_does() {
-    let demote = || Box::new(Demote::after(LEARNING)) as Box<dyn Mechanism>;
-    for all in [vec![Box::new(Inherit) as _], vec![Box::new(Suppress) as _, demote()]] {
+    let inherit: Vec<Box<dyn Mechanism>> = vec![Box::new(Inherit)];
+    let demote: Vec<Box<dyn Mechanism>> =
+        vec![Box::new(Suppress), Box::new(Demote::after(LEARNING))];
+    for all in [inherit, demote] {
         let refused = Adaptation::of(all, 90).unwrap_err();
         assert!(refused.contains("name transparent or selective as well"), "{refused}");
     }
