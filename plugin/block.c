@@ -87,7 +87,7 @@ static int32_t preemption(const struct code *code, uint64_t next, uint64_t addre
 	if (op == 0xff && (modrm == 0x05 || modrm == 0x0d))
 		by = modrm == 0x05 ? 1 : -1;
 	else if (op == 0x01 && (modrm & 0xc7) == 0x05)
-		/* A register only in __local_bh_enable_ip(), which subtracts all but one. */
+		/* A register only in __local_bh_enable_ip(cnt), which subtracts cnt - 1. */
 		by = -(0x200 - 1);
 	else if (op == 0x83 && (modrm == 0x05 || modrm == 0x2d) && code->length == 7)
 		by = sign * (int8_t)code->op[6];
@@ -96,6 +96,27 @@ static int32_t preemption(const struct code *code, uint64_t next, uint64_t addre
 	else
 		return 0;
 	return next + (int64_t)number(code->op + 2) == address ? by : 0;
+}
+
+/*
+ * Returns whether an instruction passes the second argument 0x201 to the function called
+ * next. That is __local_bh_enable_ip() at the release of a lock, which subtracts one
+ * more there than preemption() can know: 0x200 disables softirqs, 1 is the lock's.
+ */
+static bool releases_lock(const struct qemu_plugin_tb *tb, size_t i)
+{
+	const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+	struct code next;
+
+	/* With a prefix it is another register. */
+	if (qemu_plugin_insn_size(insn) != 5 ||
+	    memcmp(qemu_plugin_insn_data(insn), "\xbe\x01\x02\x00\x00", 5))
+		return false;
+	/* QEMU may end a block anywhere. */
+	if (i + 1 == qemu_plugin_tb_n_insns(tb))
+		return true;
+	next = code_of(qemu_plugin_tb_get_insn(tb, i + 1));
+	return *next.op == 0xe8 || *next.op == 0xe9;
 }
 
 int32_t indirect_addition(const struct qemu_plugin_insn *insn)
@@ -202,6 +223,8 @@ struct block *block_of(const struct qemu_plugin_tb *tb, uint64_t preempt_count)
 	for (size_t i = 0; i < length && is_kernel(block->address); i++) {
 		struct event event = event_of(qemu_plugin_tb_get_insn(tb, i), preempt_count);
 
+		if (preempt_count && releases_lock(tb, i))
+			event = (struct event){ .kind = PREEMPT, .by = -1 };
 		event.after = i + 1;
 		if (event.kind)
 			block->event[block->events++] = event;
