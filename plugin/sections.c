@@ -331,7 +331,8 @@ static void note_need(uint64_t now)
 {
 	uint64_t begin = now;
 
-	if (need)
+	/* The scheduler clears what is set while it chooses a thread. */
+	if (need || (scheduling && irqs_off && !interrupts))
 		return;
 	need = true;
 	for (size_t i = depth; i--;)

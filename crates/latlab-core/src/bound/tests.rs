@@ -262,6 +262,12 @@ fn kernel_without_preemption_runs_on_to_its_scheduling_point() {
 }
 
 #[test]
+fn line_that_was_cut_off_is_no_part_of_a_trace() {
+    let whole = Trace::read(TRACE).expect("it is a trace");
+    assert_eq!(Trace::read(&format!("{TRACE}wake 3")), Ok(whole));
+}
+
+#[test]
 fn trace_that_proves_nothing_is_refused() {
     let refused = |text: &str| {
         let trace = Trace::read(text).expect("it is a trace");

@@ -54,8 +54,9 @@ impl Trace {
     /// Reads a file of the plugin.
     pub fn read(text: &str) -> Result<Trace, DamagedTrace> {
         let mut trace = Trace::default();
-        // What follows the last sample is not part of a measurement, and may be cut off.
-        let lines: Vec<&str> = text.lines().collect();
+        // What follows the last sample is not part of a measurement, and may be cut off, in a line.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let lines: Vec<&str> = whole.lines().collect();
         let last = lines.iter().rposition(|line| line.starts_with("wake "));
         for (number, line) in lines.iter().enumerate().take(last.map_or(0, |last| last + 1)) {
             let damaged = || DamagedTrace { line: number + 1, text: (*line).to_owned() };
