@@ -26,6 +26,7 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("--stop-above 500us", "--stop-above 1h"),
     ("--fail-above 150us", "--fail-above 1h"),
     ("populate:4MiB", "populate:128KiB"),
+    ("--seeds 2 ", ""),
     ("hackbench:groups=10", "hackbench:groups=1,fan=2,loops=5"),
     ("hackbench:groups=5", "hackbench:groups=1,fan=2,loops=5"),
 ];
@@ -77,6 +78,9 @@ fn shortened(command: &str) -> String {
     if words[1] == "watch" && !words.iter().any(|word| word == "--once" || word == "--for") {
         // The loop does not end.
         words.push("--for 1s".to_owned());
+    }
+    if words[1] == "bound" {
+        words.push("--seeds 1 --count 20".to_owned());
     }
     let has_length = |word: &String| ["--for", "--count"].contains(&word.as_str());
     if !words.iter().any(has_length) {
@@ -268,7 +272,9 @@ pages! {
     first_steps_commands_work: "docs/index.md",
     scan_commands_work: "docs/scan.md",
     explain_commands_work: "docs/explain.md",
+    bound_commands_work: "docs/bound.md",
     check_commands_work: "docs/check.md",
+    marks_commands_work: "docs/marks.md",
     period_commands_work: "docs/period.md",
     laboratory_commands_work: "docs/laboratory.md",
     adapt_commands_work: "docs/adapt.md",
