@@ -80,20 +80,22 @@ impl Observation {
     }
 }
 
-/// The longest time for which the CPU could have taken the interrupt of a timer that was due. The
-/// probe is due once in each interval, so one sample whose latency is known tells when it was due
-/// for all others.
+/// The longest time for which the CPU could have taken the interrupt of a timer that was due; where
+/// timers expire at ticks, the longest time until the interrupt, as it is the tick's. The probe is due
+/// once in each interval, so one sample whose latency is known tells when it was due for all others.
 fn timer_delay(wakes: &[Wake], record: &Record) -> Result<Nanos, NoObservation> {
     let interval = record.series.iter().find_map(|series| series.interval).unwrap_or(Nanos(1));
     let known: HashMap<u64, Nanos> =
         record.worst.iter().filter_map(|sample| Some((sample.index?, sample.latency))).collect();
     let due = |wake: &Wake| Some(Nanos(wake.read.0.saturating_sub(known.get(&wake.index)?.0)));
+    let at_ticks = record.machine.timer_resolution_ns.is_some_and(|ns| ns > 1);
     let some_due = wakes.iter().find_map(due).ok_or(NoObservation::NoSample)?;
     let delay = |wake: &Wake| {
         let since = wake.read.0.wrapping_sub(some_due.0).cast_signed();
         let late = since.rem_euclid(interval.0.max(1).cast_signed()).cast_unsigned();
         let due = due(wake).unwrap_or(Nanos(wake.read.0 - late));
-        Nanos(wake.interrupt.0.saturating_sub(due.0)).min(wake.enabled)
+        let delay = Nanos(wake.interrupt.0.saturating_sub(due.0));
+        if at_ticks { delay } else { delay.min(wake.enabled) }
     };
     Ok(wakes.iter().map(delay).max().unwrap_or_default())
 }

@@ -254,6 +254,17 @@ fn observation_names_callers_of_locks_and_ends_with_the_last_sample() {
 }
 
 #[test]
+fn timer_that_expires_at_ticks_is_late_whether_interrupts_were_enabled_or_not() {
+    let trace = Trace::read(&TRACE.replace("1000070 60 ", "1000070 5 ")).expect("it is a trace");
+    let timer = |resolution| {
+        let mut record = record("full");
+        record.machine.timer_resolution_ns = Some(resolution);
+        Observation::of(&trace, &record, place).expect("a sample is known").timer
+    };
+    assert_eq!((timer(1), timer(4_000_000)), (Nanos(5), Nanos(20)));
+}
+
+#[test]
 fn kernel_without_preemption_runs_on_to_its_scheduling_point() {
     let trace = Trace::read(TRACE).expect("it is a trace");
     let observed = Observation::of(&trace, &record("voluntary"), place).expect("a sample is known");
