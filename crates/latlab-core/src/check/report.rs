@@ -243,6 +243,9 @@ impl ThreadReport {
         let mut breaches: Vec<BreachReport> = Vec::new();
         for breach in cyclic.breaches.take() {
             let stack = breach.stack.map(|stack| frames(thread.pid, stack)).unwrap_or_default();
+            if is_of_watching(&breach, &stack) {
+                continue;
+            }
             let new = BreachReport::of(breach, stack, deadline.is_some());
             let same = |b: &&mut BreachReport| {
                 b.rule == new.rule
@@ -265,6 +268,12 @@ impl ThreadReport {
             breaches,
         }
     }
+}
+
+/// Whether watching caused a page fault: the first one in the page into which the kernel copies the
+/// instructions of marks, on kernels and processors that can't emulate a NOP.
+fn is_of_watching(breach: &Breach, stack: &[Frame]) -> bool {
+    breach.rule == Rule::Fault && stack.first().is_some_and(|frame| frame.module == "[uprobes]")
 }
 
 impl CycleReport {

@@ -72,9 +72,19 @@ impl Script {
         }
         self.wait(101);
         self.wake_ups.into_iter().for_each(|wake_up| self.judge.explain(wake_up));
-        let mut report = self.judge.report(&mut |_, _| Vec::new(), &|_| false);
+        let mut report = self.judge.report(&mut |_, stack| frames(stack), &|_| false);
         report.threads.pop().expect("it has a cycle")
     }
+}
+
+/// A stack in the page into which the kernel copies instructions of marks.
+const COPIED: StackId = 99;
+
+fn frames(stack: StackId) -> Vec<Frame> {
+    let module = "[uprobes]".to_owned();
+    let (function, file, line, offset, library) = (None, None, None, 4, false);
+    let copied = Frame { function, file, line, module, offset, library };
+    if stack == COPIED { vec![copied] } else { Vec::new() }
 }
 
 /// The breaches of cycles in each of which `act` happens.
@@ -159,6 +169,20 @@ fn sleep_is_judged_by_what_it_waits_for() {
         });
         assert_eq!(found, rule.map(|rule| (rule, 100)).into_iter().collect::<Vec<_>>(), "{call}");
     }
+}
+
+#[test]
+fn page_fault_that_watching_causes_is_no_breach() {
+    let of = |stack| {
+        breaches(|script, _| {
+            let (address, stack_pointer, protection, in_kernel) = (64, 8, false, false);
+            let stack = Some(stack);
+            script
+                .add(1, EventKind::Fault { address, stack_pointer, protection, in_kernel, stack });
+            script.add(20, EventKind::Faulted { major: false });
+        })
+    };
+    assert_eq!((of(2), of(COPIED)), (vec![(Rule::Fault, 100)], vec![]));
 }
 
 #[test]
