@@ -14,6 +14,7 @@ pub type Target = fn(&[u8]);
 /// Every fuzz target by the name of its file and of its corpus.
 pub const TARGETS: &[(&str, Target)] = &[
     ("adapt_log", programs::adapt_log),
+    ("bound", records::bound),
     ("cell", programs::cell),
     ("check", programs::check),
     ("claim", texts::claim),
@@ -29,6 +30,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("kernel_image", programs::kernel_image),
     ("kernel_module", programs::kernel_module),
     ("knob", programs::knob),
+    ("marks", records::marks),
     ("message", programs::message),
     ("misses", records::misses),
     ("package", programs::package),

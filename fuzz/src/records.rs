@@ -5,6 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use latlab_core::bound::{self, Observation, compose};
+use latlab_core::check::marks_of_file;
 use latlab_core::histogram::Histogram;
 use latlab_core::path::{Location, Misses, Path, Trace};
 use latlab_core::record::Record;
@@ -64,6 +66,23 @@ pub fn misses(bytes: &[u8]) {
         let least = of_one().min().expect("it has a mean");
         assert!(least == 0 || mean > 0.0, "{of}: {mean}");
     }
+}
+
+/// The sections and interrupts that the plugin wrote: what comes of them is composed to a bound, or to
+/// none.
+pub fn bound(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    let Ok(trace) = bound::Trace::read(text) else { return };
+    let record = Record::from_json(include_str!("../records/cyclic.json"));
+    let record = record.expect("it is a record");
+    let Ok(observed) = Observation::of(&trace, &record, |_| None) else { return };
+    let Some(bound) = compose(std::slice::from_ref(&observed)) else { return };
+    assert!(bound.ns >= observed.timer, "{bound:?}");
+}
+
+/// The notes of a program file: each mark takes more than twelve bytes.
+pub fn marks(bytes: &[u8]) {
+    assert!(marks_of_file(bytes).len() <= bytes.len() / 12);
 }
 
 /// A line of a trace.

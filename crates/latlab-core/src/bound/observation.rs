@@ -24,7 +24,8 @@ pub struct Observation {
     pub uncertain: Nanos,
 }
 
-/// A larger difference is no fault of a single instruction.
+/// A larger difference is no fault of a single instruction. Before, every difference was refused: one of
+/// an instruction left a bound of hundreds of microseconds unsaid.
 const MOST_APART: u64 = 100;
 
 /// Why a run shows nothing.

@@ -76,8 +76,7 @@ pub(super) struct Run {
     #[arg(long = "set", value_name = "KNOB=VALUE", add = complete::settings())]
     settings: Vec<Setting>,
     /// Adapt the machine while measuring, as latlab adapt does, with these mechanisms (see: latlab
-    /// list mechanisms) [without a value: transparent,
-    /// inherit, suppress and mode]
+    /// list mechanisms) [without a value: transparent, inherit, suppress and mode]
     #[arg(
         long,
         value_name = "MECHANISM,…",

@@ -74,7 +74,7 @@ pub(crate) fn short(breach: &BreachReport) -> String {
         None => what,
     };
     match &breach.part {
-        Some(part) => format!("{what}, in part {part}"),
+        Some(part) => format!("{what}, in part {}", part_name(part)),
         None => what,
     }
 }
@@ -190,8 +190,7 @@ fn cycle(thread: &ThreadReport) -> String {
 
 /// The parts of a cycle by the marks of the program.
 fn parts(report: &PartsReport) -> String {
-    let name = |name: &str| printable(if name.is_empty() { UNNAMED } else { name });
-    let names = report.parts.iter().map(|part| name(&part.name));
+    let names = report.parts.iter().map(|part| part_name(&part.name));
     let width = names.clone().map(|name| name.chars().count()).max().unwrap_or(0).max(14);
     let mut text = String::new();
     if !report.parts.is_empty() {
@@ -216,8 +215,10 @@ fn parts(report: &PartsReport) -> String {
     text
 }
 
-/// The name of a part whose name could not be read.
-pub(crate) const UNNAMED: &str = "(name not in memory)";
+/// The name of a part by the marks of the program.
+pub(crate) fn part_name(name: &str) -> String {
+    printable(if name.is_empty() { "(name not in memory)" } else { name })
+}
 
 /// A share in thousandths, in percent.
 pub(crate) fn percent(share: u32) -> String {

@@ -132,7 +132,7 @@ fn marked_rows(marked: &[MarkedPart], end: Nanos) -> Vec<Row> {
             row.blocks.push(block);
         } else if rows.len() < MARKED {
             let (value, note) = (micro(part.running), String::new());
-            let name = format!("part {}", part_name(&part.name));
+            let name = format!("part {}", check::part_name(&part.name));
             let row = Row { name, value, blocks: vec![block], note };
             rows.push((&part.name, part.running, row));
         }
@@ -147,13 +147,12 @@ fn marked_block(part: &MarkedPart, end: Nanos) -> Block {
         place: (percent(*from, end), percent(*length, end).max(0.3)),
         colour: MARKED_COLOUR,
         shade: Shade::Half,
-        title: format!("{} (id {id}): {running} running, after {from_due}", part_name(&part.name)),
+        title: format!(
+            "{} (id {id}): {running} running, after {from_due}",
+            check::part_name(&part.name)
+        ),
         text: String::new(),
     }
-}
-
-fn part_name(name: &str) -> String {
-    printable(if name.is_empty() { check::UNNAMED } else { name })
 }
 
 fn is_absence(part: &CyclePart) -> bool {
@@ -215,7 +214,7 @@ fn parts(thread: &ThreadReport) -> Markup {
         let [min, median, max] =
             [part.running.min, part.running.median, part.running.max].map(micro);
         let (share, id) = (check::percent(part.share), part.id.to_string());
-        vec![part_name(&part.name), grouped(part.count), min, median, max, share, id]
+        vec![check::part_name(&part.name), grouped(part.count), min, median, max, share, id]
     });
     let note = "Running time by the marks of the program, and the share of that of all cycles. A part \
                 that contains others includes their time. ";
