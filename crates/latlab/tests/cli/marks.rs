@@ -41,9 +41,12 @@ fn counts(parts: &PartsReport) -> Vec<(&str, u64)> {
     parts.parts.iter().map(|part| (part.name.as_str(), part.count)).collect()
 }
 
-fn breach(report: &Report, rule: Rule) -> &BreachReport {
-    let found = report.threads[0].breaches.iter().find(|breach| breach.rule == rule);
-    found.unwrap_or_else(|| panic!("{rule} is not found: {report:?}"))
+/// Asserts that the rule is broken in that part. A busy machine can make other cycles overrun, in any
+/// part or in none.
+fn assert_broken(report: &Report, rule: Rule, part: &str) {
+    let broken =
+        |breach: &BreachReport| breach.rule == rule && breach.part.as_deref() == Some(part);
+    assert!(report.threads[0].breaches.iter().any(broken), "no {rule} in {part}: {report:?}");
 }
 
 #[test]
@@ -64,12 +67,15 @@ fn parts_are_listed_and_breaches_placed_in_them() {
         assert!(control.share > 300 && control.share <= 1000, "{found:?}");
         assert!(control.running.median > filter.running.median, "{found:?}");
         assert_eq!((filter.id <= 0, read.id >= 0), (true, true));
-        assert_eq!(breach(&found, Rule::Allocation).part.as_deref(), Some("control"));
+        assert_broken(&found, Rule::Allocation, "control");
         let late = checked(&program, "overrun");
-        assert_eq!(breach(&late, Rule::Overrun).part.as_deref(), Some("control"));
+        assert_broken(&late, Rule::Overrun, "control");
         let worst = late.threads[0].cycle.worst.as_ref().expect("there are cycles");
         let control = worst.marked.iter().find(|part| part.name == "control").expect("it ran");
-        assert_eq!(control.id, 100);
+        let longest = parts(&late).parts.iter().find(|part| part.name == "control");
+        assert_eq!(longest.expect("it ran").id, 100, "{late:?}");
+        let filter = worst.marked.iter().find(|part| part.name == "filter").expect("it ran");
+        assert_eq!(filter.id, -control.id);
     }
 }
 

@@ -46,7 +46,7 @@ static void cycle(int number)
 	if (!strcmp(kind, "allocation"))
 		munmap(mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
 	if (!strcmp(kind, "overrun") && number == 100)
-		for (long end = now() + 2 * PERIOD; now() < end;)
+		for (long end = now() + 10 * PERIOD; now() < end;)
 			;
 	if (strcmp(kind, "without-end"))
 		latlab_end("control");
