@@ -34,8 +34,8 @@ pub struct Study {
     pub about: String,
     /// Wall-clock time limit of a cell that may take longer than its plan says.
     pub limit: Option<Nanos>,
-    /// The length of each cell, if the user overrides that of the file.
-    pub length_override: Option<Nanos>,
+    /// How long the cells are measured.
+    pub lengths: Lengths,
     /// Names of the axes, one for each part of the cells' labels.
     pub axes: Vec<String>,
     /// The cells, in the order of the table.
@@ -126,6 +126,8 @@ pub struct Terms {
     pub loads: Option<Vec<SpannedText>>,
     /// How long each probe measures.
     pub length: Option<Length>,
+    /// How long the paper measured, where that takes too long for everyday use.
+    pub full: Option<Length>,
     /// Time before samples count.
     pub warm_up: Option<Nanos>,
     /// Knobs to set, as KNOB=VALUE.
@@ -136,6 +138,17 @@ pub struct Terms {
     pub seed: Option<u64>,
     /// Number of repetitions with different seeds, whose samples are merged.
     pub repeat: Option<u32>,
+}
+
+/// How long the cells of a study are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lengths {
+    /// As long as the file says.
+    Usual,
+    /// As long as the paper measured.
+    Full,
+    /// As long as the user says.
+    For(Nanos),
 }
 
 /// A claim of a paper.
@@ -176,6 +189,16 @@ impl Study {
     /// cell scans calls: a scan ends by itself.
     pub fn set_length(&mut self, time: Nanos) -> Result<(), String> {
         pieces::check_length(time)?;
+        self.refuse_scans()?;
+        self.cells.iter_mut().for_each(|cell| cell.terms.length = Some(Length::For(time)));
+        // Each piece gets the file's time limit plus 50 times its own length.
+        let piece = time.min(pieces::LONGEST);
+        self.limit = self.limit.map(|limit| limit + Nanos(piece.0.saturating_mul(50)));
+        self.lengths = Lengths::For(time);
+        Ok(())
+    }
+
+    fn refuse_scans(&self) -> Result<(), String> {
         let scans = |cell: &&Cell| cell.terms.scans.as_ref().is_some_and(|scans| !scans.is_empty());
         if let Some(cell) = self.cells.iter().find(scans) {
             let label = &cell.label;
@@ -183,11 +206,33 @@ impl Study {
                 "the cell {label} scans calls, and the length of a scan can't be set"
             ));
         }
-        self.cells.iter_mut().for_each(|cell| cell.terms.length = Some(Length::For(time)));
-        // Each piece gets the file's time limit plus 50 times its own length.
-        let piece = time.min(pieces::LONGEST);
-        self.limit = self.limit.map(|limit| limit + Nanos(piece.0.saturating_mul(50)));
-        self.length_override = Some(time);
+        Ok(())
+    }
+
+    /// Sets the length of each cell to that of the paper. Fails if the file gives none, or if a cell
+    /// scans calls.
+    pub fn set_full_length(&mut self) -> Result<(), String> {
+        self.refuse_scans()?;
+        if self.cells.iter().all(|cell| cell.terms.full.is_none()) {
+            return Err("the study gives no full length".to_owned());
+        }
+        let limit = self.limit;
+        for cell in &mut self.cells {
+            let Some(full) = cell.terms.full else { continue };
+            let needed = match (full, cell.terms.length) {
+                (Length::For(time), _) => {
+                    limit.map(|limit| limit + Nanos(time.min(pieces::LONGEST).0.saturating_mul(50)))
+                }
+                (Length::Count(many), Some(Length::Count(usual))) => {
+                    let times = many.div_ceil(usual.max(1));
+                    limit.map(|limit| Nanos(limit.0.saturating_mul(times)))
+                }
+                (Length::Count(_), _) => limit,
+            };
+            self.limit = self.limit.max(needed);
+            cell.terms.length = Some(full);
+        }
+        self.lengths = Lengths::Full;
         Ok(())
     }
 
@@ -233,6 +278,7 @@ impl Terms {
             scans: other.scans.clone().or_else(|| self.scans.clone()),
             loads: other.loads.clone().or_else(|| self.loads.clone()),
             length: other.length.or(self.length),
+            full: other.full.or(self.full),
             warm_up: other.warm_up.or(self.warm_up),
             settings: other.settings.clone().or_else(|| self.settings.clone()),
             adapt: other.adapt.clone().or_else(|| self.adapt.clone()),

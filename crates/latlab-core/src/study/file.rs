@@ -3,15 +3,16 @@
 mod pictures;
 mod shape;
 
-use self::shape::{Choice, ClaimText, FigureText, File, Text};
+use self::shape::{Choice, ClaimText, FigureText, File, Full, Text};
 use super::bound::Bound;
 use super::claim::{Claim, Fault, NamedValue};
 use super::figure::{FigureSource, Statistic, StudyFigure};
-use super::{Cell, PaperClaim, SpannedText, Study, Terms, pieces};
+use super::{Cell, Lengths, PaperClaim, SpannedText, Study, Terms, pieces};
 use crate::plan::Length;
 use crate::suggest;
 use crate::time::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
+use toml::Spanned;
 
 /// Maximum number of characters of a title: it must fit a terminal line after the study's name.
 const WIDEST: usize = 72;
@@ -42,7 +43,7 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
         redoes: file.redoes,
         about: file.about.trim().to_owned(),
         limit,
-        length_override: None,
+        lengths: Lengths::Usual,
         axes,
         cells,
         figures,
@@ -155,6 +156,20 @@ fn with_each(cell: &Cell, labels: &[&Text], choices: &[Terms]) -> Vec<Cell> {
     labels.iter().zip(choices).map(with).collect()
 }
 
+/// The length of the paper's measurement.
+fn full(text: &Spanned<Full>) -> Result<Length, Fault> {
+    let at = text.span().start;
+    match text.get_ref() {
+        Full::Count(0) => Err(Fault { at, why: "full must be at least 1".to_owned() }),
+        Full::Count(count) => Ok(Length::Count(*count)),
+        Full::Time(time) => {
+            let time = time.parse::<Nanos>().map_err(|e| Fault { at, why: e.to_string() })?;
+            pieces::check_length(time).map_err(|why| Fault { at, why })?;
+            Ok(Length::For(time))
+        }
+    }
+}
+
 fn terms(choice: &Choice) -> Result<Terms, Fault> {
     let length = match (&choice.time, &choice.count) {
         (Some(time), Some(_)) => {
@@ -191,6 +206,7 @@ fn terms(choice: &Choice) -> Result<Terms, Fault> {
         scans: several(&choice.scans),
         loads: several(&choice.loads),
         length,
+        full: choice.full.as_ref().map(full).transpose()?,
         warm_up: choice.warm_up.as_ref().map(time).transpose()?,
         settings: several(&choice.set),
         adapt,

@@ -264,6 +264,28 @@ fn study_without_cells_is_refused() {
 }
 
 #[test]
+fn full_lengths_are_those_of_the_file_and_extend_the_limit() {
+    let with = |full: &str| {
+        let text = STUDY.replacen("[plan]", &format!("limit = \"1min\"\n[plan]\n{full}"), 1);
+        Study::read(&text)
+    };
+    let mut study = with("full = \"20min\"").unwrap();
+    study.set_full_length().unwrap();
+    let all = study.cells.iter().map(|cell| cell.terms.length);
+    assert!(all.clone().all(|length| length == Some(Length::For(Nanos::from_secs(1200)))));
+    assert_eq!(study.limit, Some(Nanos::from_secs(60 + 50 * 300)));
+    assert_eq!(study.lengths, Lengths::Full);
+    let mut study = with("full = 50").unwrap();
+    study.set_full_length().unwrap();
+    assert!(study.cells.iter().all(|cell| cell.terms.length == Some(Length::Count(50))));
+    let refused = Study::read(STUDY).unwrap().set_full_length().unwrap_err();
+    assert_eq!(refused, "the study gives no full length");
+    for (full, why) in [("full = 0", "at least 1"), ("full = \"8d\"", ""), ("full = true", "")] {
+        assert!(with(full).unwrap_err().why.contains(why), "{full}");
+    }
+}
+
+#[test]
 fn length_set_by_the_user_applies_to_all_cells() {
     let mut study = Study::read(&STUDY.replacen("[plan]", "limit = \"1min\"\n[plan]", 1)).unwrap();
     study.set_length(Nanos::from_secs(36_000)).unwrap();

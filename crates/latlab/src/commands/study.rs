@@ -66,6 +66,10 @@ pub(super) struct Study {
     /// measured in pieces, which are stored in DIR/pieces
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
     time: Option<Nanos>,
+    /// Measure as long as the paper did, where the study's own lengths are shorter; takes hours, and
+    /// stores pieces as --for does
+    #[arg(long, conflicts_with = "time")]
+    full: bool,
     /// Measure on another target: native, ssh:HOST, or vm: (the profile of each cell in wall-clock
     /// time). Cells are repeated six times and take turns; the cells of kernels that the target does
     /// not run are left out, and the claims about them are listed as not measured
@@ -166,6 +170,10 @@ impl Study {
         if let Some(time) = self.time {
             let last = file.study.set_length(time);
             last.map_err(|why| failed(&self.name, format!("--for is not possible: {why}")))?;
+        }
+        if self.full {
+            let set = file.study.set_full_length();
+            set.map_err(|why| failed(&self.name, format!("--full is not possible: {why}")))?;
         }
         match (&self.on, self.engine) {
             (Some(_), Engine::Slurm) => {

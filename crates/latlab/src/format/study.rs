@@ -20,7 +20,7 @@ use latlab_core::study::claim::{ClaimVerdict, Judgement};
 use latlab_core::study::findings::Findings;
 use latlab_core::study::pieces;
 use latlab_core::study::quantity::Quantity;
-use latlab_core::study::{PaperClaim, Study};
+use latlab_core::study::{Lengths, PaperClaim, Study};
 use std::fmt::Write as _;
 
 /// Returns the output of `--check` for a study without errors.
@@ -109,7 +109,11 @@ pub(crate) fn bounds(claim: &PaperClaim) -> Vec<String> {
 /// Returns the option of `latlab study` for the length of the measurements, if it is not the
 /// study's own.
 pub(crate) fn duration_option(study: &Study) -> String {
-    study.length_override.map(|time| format!(" --for {}ns", time.0)).unwrap_or_default()
+    match study.lengths {
+        Lengths::Usual => String::new(),
+        Lengths::Full => " --full".to_owned(),
+        Lengths::For(time) => format!(" --for {}ns", time.0),
+    }
 }
 
 /// Returns length and repetitions of the measurements as a sentence, if they are the same for all

@@ -52,11 +52,20 @@ pub(super) struct Choice {
     #[serde(rename = "for")]
     pub(super) time: Option<Text>,
     pub(super) count: Option<Spanned<u64>>,
+    pub(super) full: Option<Spanned<Full>>,
     pub(super) warm_up: Option<Text>,
     pub(super) set: Option<Vec<Text>>,
     pub(super) adapt: Option<Spanned<Adapt>>,
     pub(super) seed: Option<u64>,
     pub(super) repeat: Option<Spanned<u32>>,
+}
+
+/// A time, or a number of samples.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Full {
+    Time(String),
+    Count(u64),
 }
 
 /// `true` for all mechanisms, `false` for none, or a list separated by commas.

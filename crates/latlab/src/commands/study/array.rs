@@ -157,6 +157,7 @@ fn task_command(study: &Study, file: &StudyFile, out: &Path) -> Result<Vec<Strin
     command.extend([absolute(out)?, "--cell".to_owned(), TASK_NUMBER.to_owned()]);
     command.push(format!("--jobs={}", study.targets.jobs().unwrap_or(1)));
     command.extend(study.time.map(|time| format!("--for={}ns", time.0)));
+    command.extend(study.full.then(|| "--full".to_owned()));
     command.extend(study.targets.arguments());
     Ok(command)
 }
