@@ -112,6 +112,8 @@ pub enum EventKind {
     },
     /// The callback of a timer-wheel timer ends.
     CallbackEnd,
+    /// The current task has had the CPU since then; the context switches before were not recorded.
+    Current,
     /// The current task takes a page fault (`exceptions:page_fault_user`).
     PageFault {
         /// The faulting address.
