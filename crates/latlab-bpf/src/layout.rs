@@ -47,7 +47,10 @@ impl Settings {
             self.variables;
         let variables = [hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal];
         let ways = [self.how, u32::from(self.non_preemptible), u32::from(self.local_timer)];
-        let words = variables.into_iter().chain(ways).chain([self.variables.interrupts, u32::from(self.sparse)]);
+        let words = variables
+            .into_iter()
+            .chain(ways)
+            .chain([self.variables.interrupts, u32::from(self.sparse)]);
         let mut bytes = self.name.0.to_vec();
         bytes.extend(self.slow.0.to_ne_bytes());
         bytes.extend(words.flat_map(u32::to_ne_bytes));

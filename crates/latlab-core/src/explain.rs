@@ -5,6 +5,7 @@
 //! Each segment is charged to one cause or to none ([`charge`]), so that charges never overlap, and
 //! charges and unexplained time add up to the latency.
 
+pub mod always;
 #[cfg(test)]
 mod any;
 pub mod charge;

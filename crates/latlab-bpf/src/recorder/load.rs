@@ -23,11 +23,7 @@ const COUNTED: Nanos = Nanos::from_millis(200);
 const STOP: i32 = -1;
 
 /// Starts a recorder. Errors are those of the kernel or of libbpf.
-pub(super) fn load(
-    watch: &Watch,
-    threshold: Nanos,
-    detail: Detail,
-) -> libbpf_rs::Result<Recorder> {
+pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs::Result<Recorder> {
     let mut open = ObjectBuilder::default().name("recorder")?.open_memory(OBJECT)?;
     let btf = Btf::from_vmlinux()?;
     let local_timer = kernel::has_local_timer();
