@@ -134,7 +134,7 @@ impl Run {
     /// How long `explain --always` watches and the folder for its records. Refuses the options of
     /// probes.
     pub(super) fn always(&self) -> Result<(Option<Nanos>, Option<PathBuf>)> {
-        let probes = self.has_probes().then_some("a probe");
+        let probes = self.has_probes().then_some("PROBE");
         match self.first_given(false).or(probes) {
             Some(option) => Err(Failure::Failed(format!(
                 "{option} is for probes: --always watches tasks that are there"
