@@ -88,7 +88,9 @@ install: $(LATLAB) $(PERIOD).a $(PERIOD).so
 	$(SELF) generate zsh > $(INTO)/share/zsh/site-functions/_latlab
 	$(SELF) generate fish > $(INTO)/share/fish/vendor_completions.d/latlab.fish
 	mkdir -p $(INTO)/lib/systemd/system
-	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' examples/latlab-adapt.service > $(INTO)/lib/systemd/system/latlab-adapt.service
+	for unit in latlab-adapt latlab-explain; do \
+		sed 's|/usr/local/bin/|$(PREFIX)/bin/|' examples/$$unit.service > $(INTO)/lib/systemd/system/$$unit.service || exit 1; \
+	done
 
 # What a release consists of, in dist/packages: a Debian package, an archive, an OCI image and a Python
 # wheel; ARCH=arm64 makes those for arm64. Their times are that of the last commit, so that the same sources give the same bytes.

@@ -1,9 +1,10 @@
 //! Cost of the recorder: the run time of each program while two real-time threads sleep a
 //! millisecond at a time. The cost of counting runs is included. With two arguments, a duration in
-//! seconds and a threshold in nanoseconds, it only watches all real-time threads for that time.
+//! seconds and a threshold in nanoseconds, it only watches all real-time threads for that time. With
+//! `sparse`, only the switches are recorded that a flight recorder needs.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
-use latlab_bpf::{Recorder, RecorderError, Watch};
+use latlab_bpf::{Detail, Recorder, RecorderError, Watch};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::sched::{self, Policy};
@@ -12,7 +13,9 @@ fn main() -> Result<(), RecorderError> {
     let numbers: Vec<u64> = std::env::args().filter_map(|word| word.parse().ok()).collect();
     let length = Nanos::from_secs(numbers.first().copied().unwrap_or(2));
     let threshold = Nanos(numbers.get(1).copied().unwrap_or(1_000_000_000));
-    let mut recorder = Recorder::start(&Watch::RealTime, threshold)?;
+    let sparse = std::env::args().any(|word| word == "sparse");
+    let detail = if sparse { Detail::Sparse } else { Detail::Full };
+    let mut recorder = Recorder::start_with(&Watch::RealTime, threshold, detail)?;
     let end = clock::now() + length;
     if numbers.is_empty() {
         for _ in 0..2 {

@@ -19,7 +19,7 @@ const SAME: u32 = u32::MAX;
 const EXPIRY: u8 = 17;
 const FRAMES: usize = 32;
 /// Size of the state of a CPU in `struct ring`, which its events follow.
-const RING: usize = 344;
+const RING: usize = 368;
 /// Number of events kept for each CPU.
 const EVENTS: u64 = 16384;
 
@@ -36,6 +36,8 @@ pub(crate) struct Settings {
     pub(crate) non_preemptible: bool,
     /// Whether timers expire in the local timer interrupt only.
     pub(crate) local_timer: bool,
+    /// Whether context switches are recorded only while a watched task waits for the CPU.
+    pub(crate) sparse: bool,
 }
 
 impl Settings {
@@ -45,7 +47,10 @@ impl Settings {
             self.variables;
         let variables = [hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal];
         let ways = [self.how, u32::from(self.non_preemptible), u32::from(self.local_timer)];
-        let words = variables.into_iter().chain(ways).chain([self.variables.interrupts, 0]);
+        let words = variables
+            .into_iter()
+            .chain(ways)
+            .chain([self.variables.interrupts, u32::from(self.sparse)]);
         let mut bytes = self.name.0.to_vec();
         bytes.extend(self.slow.0.to_ne_bytes());
         bytes.extend(words.flat_map(u32::to_ne_bytes));
@@ -83,8 +88,10 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     if read.0.len() != EVENT * (own.1 as usize + remote.1 as usize) {
         return None;
     }
-    let (own, own_torn) = events(&mut read, own, Nanos::MAX);
-    let (elsewhere, remote_torn) = events(&mut read, remote, waking);
+    let (mut own, own_torn) = events(&mut read, own, Nanos::MAX);
+    let (mut elsewhere, remote_torn) = events(&mut read, remote, waking);
+    drop_stale(&mut own, due);
+    drop_stale(&mut elsewhere, due);
     let cut = |events: &[Event]| events.first().is_none_or(|event| event.at > due);
     let remote_cut = waker_cpu != cpu && cut(&elsewhere);
     let torn = own_torn || remote_torn || cut(&own) || remote_cut;
@@ -110,6 +117,15 @@ fn events(read: &mut Reader<'_>, (first, count): (u32, u32), end: Nanos) -> (Vec
     let needed = &events[..events.partition_point(|event| event.at < end)];
     let torn = torn || is_switch_missing(needed);
     (events, torn)
+}
+
+/// Drops the events before unrecorded context switches that came after `due`: what the CPU did at
+/// `due` is unknown.
+fn drop_stale(events: &mut Vec<Event>, due: Nanos) {
+    let is_new = |event: &Event| event.kind == EventKind::Current && event.at > due;
+    if let Some(last) = events.iter().rposition(is_new) {
+        events.drain(..last);
+    }
 }
 
 /// Decodes a `struct ring`: the last events of a CPU that are complete, in the order of time.
@@ -173,12 +189,17 @@ fn stolen_since_previous(events: &mut [Event]) {
 
 /// Whether a task ran to which no context switch was recorded.
 fn is_switch_missing(events: &[Event]) -> bool {
-    let switches = events.iter().filter_map(|event| match event.kind {
-        EventKind::Switch { next, .. } => Some((event.task.pid, next.pid)),
-        _ => None,
-    });
     let mut running = None;
-    switches.into_iter().any(|(from, to)| running.replace(to).is_some_and(|pid| pid != from))
+    events.iter().any(|event| match event.kind {
+        EventKind::Switch { next, .. } => {
+            running.replace(next.pid).is_some_and(|pid| pid != event.task.pid)
+        }
+        EventKind::Current => {
+            running = Some(event.task.pid);
+            false
+        }
+        _ => false,
+    })
 }
 
 /// The bytes left to decode. Past the end it returns zeros.
@@ -265,6 +286,7 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
         14 => EventKind::Callback { function: a },
         15 => EventKind::CallbackEnd,
         16 => EventKind::PageFault { address: a },
+        18 => EventKind::Current,
         _ => return None,
     })
 }
@@ -432,11 +454,12 @@ mod tests {
             how: 2,
             non_preemptible: true,
             local_timer: true,
+            sparse: true,
         }
         .bytes();
         assert_eq!(bytes.len(), 64);
         assert_eq!((&bytes[..4], bytes[16]), (&b"abc\0"[..], 9));
-        assert_eq!([24, 40, 44, 48, 52, 56].map(|at| bytes[at]), [1, 5, 2, 1, 1, 7]);
+        assert_eq!([24, 40, 44, 48, 52, 56, 60].map(|at| bytes[at]), [1, 5, 2, 1, 1, 7, 1]);
     }
 
     proptest! {

@@ -22,6 +22,6 @@ pub mod wakers;
 
 pub use check::{Checker, Observed, UserStack};
 pub use object::ProgramCost;
-pub use recorder::{Losses, Recorder, Watch};
+pub use recorder::{Detail, Losses, Recorder, Watch};
 pub use refusal::RecorderError;
 pub use slices::Slices;

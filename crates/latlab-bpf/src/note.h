@@ -43,8 +43,8 @@ INLINE __u64 exact_steal(struct ring *ring)
 	return variable(ring, settings.steal_time);
 }
 
-/* Takes the slot of an event; `done` completes it. An interrupt in between uses the next slot. */
-INLINE struct event *take(struct ring *ring, __u32 *seq)
+/* Takes the next slot; an interrupt in between uses the one after it. */
+INLINE struct event *next_slot(struct ring *ring, __u32 *seq)
 {
 	__u64 place = __sync_fetch_and_add(&ring->head, 1);
 	struct event *event = &ring->events[place & (EVENTS - 1)];
@@ -54,20 +54,45 @@ INLINE struct event *take(struct ring *ring, __u32 *seq)
 	return event;
 }
 
+INLINE void fill_with(struct event *event, __u8 kind, __u8 flag, __u64 at, __u64 steal)
+{
+	event->what = kind | flag << 8 | steal >> STOLEN_UNIT << 16;
+	event->at = at;
+}
+
 INLINE void fill(struct event *event, struct ring *ring, __u8 kind, __u8 flag, __u64 at)
 {
-	__u32 what = kind | flag << 8;
-
-	if (settings.steal_time)
-		what |= exact_steal(ring) >> STOLEN_UNIT << 16;
-	event->what = what;
-	event->at = at;
+	fill_with(event, kind, flag, at, settings.steal_time ? exact_steal(ring) : 0);
 }
 
 INLINE void done(struct event *event, __u32 seq)
 {
 	barrier();
 	*(volatile __u32 *)&event->seq = seq;
+}
+
+/* Records which task runs, and since when, after switches that were not recorded. */
+static __noinline void catch_up(struct ring *ring)
+{
+	__u64 since = ring->unrecorded;
+	__u32 seq;
+
+	if (!since)
+		return;
+	ring->unrecorded = 0;
+	struct event *event = next_slot(ring, &seq);
+
+	fill_with(event, CURRENT, 0, since, ring->unrecorded_steal);
+	describe(&event->task, bpf_get_current_task_btf());
+	done(event, seq);
+}
+
+/* Takes the slot of an event; `done` completes it. */
+INLINE struct event *take(struct ring *ring, __u32 *seq)
+{
+	if (settings.sparse)
+		catch_up(ring);
+	return next_slot(ring, seq);
 }
 
 /* Begins an event that happens now. */

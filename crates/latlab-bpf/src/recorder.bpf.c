@@ -50,7 +50,8 @@ INLINE void short_interrupt(__u8 kind)
 	if (!ring)
 		return;
 	ring->upon = INTERRUPTED;
-	note(ring, kind, 0, 0);
+	if (kind != RESCHEDULE || !settings.sparse || ring->waiting)
+		note(ring, kind, 0, 0);
 }
 
 INLINE void interrupt_end(void)
@@ -150,7 +151,13 @@ int reschedule_entry(void *ctx)
 SEC("tp_btf/reschedule_exit")
 int reschedule_exit(void *ctx)
 {
-	interrupt_end();
+	struct ring *ring = this_ring();
+
+	if (!ring)
+		return 0;
+	ring->upon = 0;
+	if (!settings.sparse || ring->waiting)
+		follow(ring, INTERRUPT_END, bpf_ktime_get_ns(), 0, 0);
 	return 0;
 }
 
@@ -297,8 +304,13 @@ int BPF_PROG(sched_wakeup, struct task_struct *task)
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate_task, struct task_struct *task, int cpu)
 {
-	if (is_watched(task))
-		note_here(MIGRATED, task->pid, (__u32)cpu);
+	struct watched *watched;
+
+	if (!is_watched(task))
+		return 0;
+	note_here(MIGRATED, task->pid, (__u32)cpu);
+	if (settings.sparse && (watched = find(task)) && watched->waits)
+		waits_for(watched, 1 + (__u64)(__u32)cpu);
 	return 0;
 }
 
@@ -334,12 +346,17 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 
 	if (!ring)
 		return 0;
+	if (!matters(ring, prev, next)) {
+		ring->unrecorded = bpf_ktime_get_ns();
+		ring->unrecorded_steal = exact_steal(ring);
+		return 0;
+	}
 	struct event *event = begin(ring, prev, SWITCH, preempted, &seq);
 	__u64 now = event->at;
 
 	describe(&event->other, next);
 	done(event, seq);
-	if (ring->running != prev->pid && ring->running)
+	if (!settings.sparse && ring->running != prev->pid && ring->running)
 		__sync_fetch_and_add(&lost.switches, 1);
 	ring->running = next->pid;
 	if (is_watched(prev))

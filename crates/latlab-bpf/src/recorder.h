@@ -32,6 +32,7 @@ enum kind {
 	CALLBACK_END,
 	PAGE_FAULT,
 	EXPIRY,	/* TIMER_INTERRUPT, and TIMER of the first callback in it */
+	CURRENT,	/* the task, after switches that were not recorded */
 };
 
 /* A task as recorded in an event. */
@@ -76,6 +77,9 @@ struct ring {
 	__u32 upon;	/* what the current interrupt interrupted; bits below */
 	__u32 running;	/* task of the last context switch */
 	__u64 queued;	/* when a watched task was queued here; 0 after the next switch */
+	__u64 waiting;	/* number of watched tasks that were woken and are to run here; `sparse` only */
+	__u64 unrecorded;	/* time of the last switch, if it was not recorded; else 0 */
+	__u64 unrecorded_steal;	/* exact steal time then */
 	__u64 passed;	/* time of the last switch to another task than the one queued here */
 	__u32 passed_pid;	/* the task that was switched out then */
 	__s32 passed_depth;	/* bytes of its stack; less than 1 if there is none */
@@ -125,7 +129,8 @@ struct watched {
 	__u64 due;	/* of the wake-up in progress */
 	__u64 left;	/* when the task was last switched out */
 	__u64 asleep;	/* whether it was switched out to sleep and has not run since */
-	__u64 free[3];
+	__u64 waits;	/* 1 plus the CPU among whose `waiting` tasks it is; 0: none */
+	__u64 free[2];
 	struct wake wakes[2];
 };
 
@@ -145,7 +150,7 @@ struct settings {
 	__u32 goes_on;	/* whether kernel code is not preempted by a woken task */
 	__u32 local_timer;	/* whether timers expire in the local timer interrupt only, which ends visibly */
 	__u32 interrupts;	/* bits of the preemption count that count interrupts */
-	__u32 reserved;
+	__u32 sparse;	/* whether switches are recorded only while a watched task waits for the CPU */
 };
 
 struct lost {

@@ -26,6 +26,16 @@ pub enum Watch {
     RealTime,
 }
 
+/// Which context switches are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// All.
+    Full,
+    /// Those while a watched task waits for the CPU, which cost least. Latencies end at the switch
+    /// to the task.
+    Sparse,
+}
+
 /// A recording in progress. The programs are removed when this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Recorder {
@@ -98,8 +108,17 @@ impl Recorder {
     /// of at least `threshold` is kept as a window. Errors say what the kernel lacks or refuses,
     /// and what to do.
     pub fn start(watch: &Watch, threshold: Nanos) -> Result<Recorder, RecorderError> {
+        Recorder::start_with(watch, threshold, Detail::Full)
+    }
+
+    /// The same with another amount of detail.
+    pub fn start_with(
+        watch: &Watch,
+        threshold: Nanos,
+        detail: Detail,
+    ) -> Result<Recorder, RecorderError> {
         Recorder::check()?;
-        object::load_explained(|| load::load(watch, threshold))
+        object::load_explained(|| load::load(watch, threshold, detail))
     }
 
     /// Watches one more thread, with [`Watch::Tasks`]. Of two threads whose PIDs differ by a

@@ -59,7 +59,7 @@ INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad)
 	__u64 first = first_since(wake->cpu, wake->due);
 
 	first = first > BEFORE ? first - BEFORE : 0;
-	if (settings.how == TASKS && head - first <= COPIED)
+	if (judges_later() && head - first <= COPIED)
 		end = head;
 	if (end - first > COPIED)
 		first = end - COPIED;
@@ -148,7 +148,7 @@ INLINE void settle(struct watched *watched, struct task_struct *current, struct 
 	 * dequeue): it is treated as one that is about to sleep. */
 	if (!runs && task->on_rq)
 		return;
-	if (settings.how == TASKS && watched->asleep && (runs || was_woken(watched)))
+	if (judges_later() && watched->asleep && (runs || was_woken(watched)))
 		ran(watched, task->thread_info.cpu, task);
 	if (runs || !watched->late)
 		return;
@@ -176,14 +176,16 @@ INLINE void left(struct task_struct *prev, __u64 now, bool runnable)
 
 	if (!watched)
 		return;
-	if (settings.how == TASKS && watched->asleep)
+	if (judges_later() && watched->asleep)
 		ran(watched, bpf_get_smp_processor_id(), prev);
 	/* A task woken before it slept, and switched out since, did not wait for the CPU. */
-	if (runnable)
+	if (runnable) {
 		watched->pending = 0;
+		waits_for(watched, 0);
+	}
 	watched->asleep = !runnable;
 	watched->left = now;
-	if (!watched->late || (runnable && settings.how == TASKS))
+	if (!watched->late || (runnable && judges_later()))
 		return;
 	watched->late = 0;
 	report(watched->pid, now);
@@ -196,13 +198,14 @@ INLINE void ended(struct task_struct *task)
 
 	if (!watched)
 		return;
-	if (settings.how == TASKS && watched->asleep)
+	if (judges_later() && watched->asleep)
 		ran(watched, bpf_get_smp_processor_id(), task);
 	if (watched->late)
 		report(task->pid, bpf_ktime_get_ns());
 	watched->late = 0;
 	watched->pending = 0;
 	watched->asleep = 0;
+	waits_for(watched, 0);
 	watched->pid = 0;
 }
 

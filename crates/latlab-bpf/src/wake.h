@@ -58,6 +58,36 @@ INLINE struct watched *find_or_begin(struct task_struct *task)
 	return 0;
 }
 
+/* Whether latencies are judged when the task sleeps again, so that its own clock may be read. */
+INLINE bool judges_later(void)
+{
+	return settings.how == TASKS && !settings.sparse;
+}
+
+/* A watched task waits for a CPU, given as 1 plus its number, or for none (0). */
+INLINE void waits_for(struct watched *watched, __u64 cpu)
+{
+	if (!settings.sparse)
+		return;
+	__u64 before = __sync_lock_test_and_set(&watched->waits, cpu);
+	__u32 place = before - 1;
+	struct ring *ring;
+
+	if (before == cpu)
+		return;
+	if (before && (ring = bpf_map_lookup_elem(&rings, &place)))
+		__sync_fetch_and_add(&ring->waiting, -1);
+	place = cpu - 1;
+	if (cpu && (ring = bpf_map_lookup_elem(&rings, &place)))
+		__sync_fetch_and_add(&ring->waiting, 1);
+}
+
+/* Whether a switch between two tasks is recorded: one is watched, or a watched one waits. */
+INLINE bool matters(struct ring *ring, struct task_struct *prev, struct task_struct *next)
+{
+	return !settings.sparse || ring->waiting || is_watched(prev) || is_watched(next);
+}
+
 /* Stores the kernel stack, without the BPF program and its caller. */
 INLINE int stack(void *ctx, __u64 *frames)
 {
@@ -106,6 +136,7 @@ INLINE void begin_wake(void *ctx, struct ring *ring, struct watched *watched,
 			wake->waking_depth = stack(ctx, wake->waking_stack);
 	}
 	watched->pending = 1;
+	waits_for(watched, 1 + (__u64)task->thread_info.cpu);
 }
 
 INLINE __u64 grown(__u64 from, __u64 to)
@@ -154,6 +185,7 @@ INLINE struct wake *back(struct watched *watched)
 	wake->cpu = bpf_get_smp_processor_id();
 	watched->pending = 0;
 	watched->asleep = 0;
+	waits_for(watched, 0);
 	watched->next ^= 1;
 	watched->late = 1;
 	return wake;
@@ -194,10 +226,10 @@ INLINE void arrived(void *ctx, struct ring *ring, struct task_struct *prev,
 
 	if (!watched || !(watched->pending || watched->asleep))
 		return;
-	/* With TASKS, the latency is judged when the task sleeps again. */
-	if (settings.how != TASKS && (!watched->pending || now - watched->due < above)) {
+	if (!judges_later() && (!watched->pending || now - watched->due < above)) {
 		watched->pending = 0;
 		watched->asleep = 0;
+		waits_for(watched, 0);
 		return;
 	}
 	struct wake *wake = back(watched);

@@ -5,6 +5,7 @@
 //! Each segment is charged to one cause or to none ([`charge`]), so that charges never overlap, and
 //! charges and unexplained time add up to the latency.
 
+pub mod always;
 #[cfg(test)]
 mod any;
 pub mod charge;
@@ -112,6 +113,8 @@ pub enum EventKind {
     },
     /// The callback of a timer-wheel timer ends.
     CallbackEnd,
+    /// The current task has had the CPU since then; the context switches before were not recorded.
+    Current,
     /// The current task takes a page fault (`exceptions:page_fault_user`).
     PageFault {
         /// The faulting address.

@@ -1,5 +1,6 @@
 //! Explaining late wake-ups while they happen, of probes or of other tasks.
 
+mod always;
 mod collector;
 mod live;
 mod probes;
@@ -8,6 +9,7 @@ mod summary;
 mod tasks;
 mod wake_ups;
 
+pub(crate) use always::{FlightRecorder, Late};
 pub(crate) use probes::ProbeExplainer;
 pub(crate) use tasks::TaskExplainer;
 pub(crate) use wake_ups::WakeUps;

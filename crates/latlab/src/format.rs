@@ -11,6 +11,7 @@ pub(crate) mod folded;
 pub(crate) mod html;
 pub(crate) mod junit;
 pub(crate) mod ktap;
+pub(crate) mod late;
 pub(crate) mod live;
 pub(crate) mod metrics;
 pub(crate) mod output;

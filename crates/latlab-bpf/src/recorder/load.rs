@@ -1,6 +1,6 @@
 //! Start of a recording: the programs are loaded, configured and attached.
 
-use super::{BATCH, Received, Recorder, Watch};
+use super::{BATCH, Detail, Received, Recorder, Watch};
 use crate::counting::Counting;
 use crate::kernel;
 use crate::layout::{Settings, duration, window};
@@ -15,20 +15,22 @@ use std::sync::{Arc, Mutex};
 const OBJECT: &[u8] = include_bytes!("../recorder.bpf.o");
 /// Latency above which a stack is taken, which costs about a microsecond.
 const SLOW: Nanos = Nanos::from_micros(5);
+/// Size of the ring buffer with [`Detail::Sparse`], in bytes: the windows of a second.
+const SPARSE_ROOM: u32 = 2 << 20;
 /// How long runs are counted: as long as probes warm up by default.
 const COUNTED: Nanos = Nanos::from_millis(200);
 /// Return value of the callback that makes libbpf stop reading for now.
 const STOP: i32 = -1;
 
 /// Starts a recorder. Errors are those of the kernel or of libbpf.
-pub(super) fn load(watch: &Watch, threshold: Nanos) -> libbpf_rs::Result<Recorder> {
+pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs::Result<Recorder> {
     let mut open = ObjectBuilder::default().name("recorder")?.open_memory(OBJECT)?;
     let btf = Btf::from_vmlinux()?;
     let local_timer = kernel::has_local_timer();
     let cpus = libbpf_rs::num_possible_cpus()?;
     disable_useless(&mut open, local_timer, cpus);
     let missing = disable_missing(&mut open, &btf);
-    configure(&mut open, (watch, threshold), (local_timer, cpus), &btf)?;
+    configure(&mut open, (watch, threshold, detail), (local_timer, cpus), &btf)?;
     let object = open.load()?;
     let received = Arc::new(Mutex::new(Received { threshold, ..Received::default() }));
     let links = attach(&object)?;
@@ -96,7 +98,7 @@ fn disable_missing(open: &mut OpenObject, btf: &Btf<'_>) -> Vec<&'static str> {
 
 fn configure(
     open: &mut OpenObject,
-    (watch, threshold): (&Watch, Nanos),
+    (watch, threshold, detail): (&Watch, Nanos, Detail),
     (local_timer, cpus): (bool, usize),
     btf: &Btf<'_>,
 ) -> libbpf_rs::Result<()> {
@@ -113,11 +115,13 @@ fn configure(
         how,
         non_preemptible: kernel::is_non_preemptible(),
         local_timer,
+        sparse: detail == Detail::Sparse,
     };
     for mut map in open.maps_mut() {
         match map.name().to_str() {
             Some(".rodata.settings") => map.set_initial_value(&settings.bytes())?,
             Some(".data.above") => map.set_initial_value(&threshold.0.to_ne_bytes())?,
+            Some("windows") if settings.sparse => map.set_max_entries(SPARSE_ROOM)?,
             Some("rings") => {
                 map.set_max_entries(u32::try_from(cpus).unwrap_or(u32::MAX))?;
             }

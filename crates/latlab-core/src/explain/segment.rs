@@ -145,6 +145,9 @@ impl Activity {
             EventKind::Switch { next, .. } => {
                 *self = Activity { task: Some(next), ..Activity::default() }
             }
+            EventKind::Current => {
+                *self = Activity { task: Some(event.task), ..Activity::default() }
+            }
             EventKind::Interrupt { line, context } => self.interrupt = Some((line, context)),
             EventKind::InterruptEnd => (self.interrupt, self.timer) = (None, None),
             EventKind::Softirq(number) => self.softirq = Some(number),

@@ -8,13 +8,13 @@ use crate::time::Nanos;
 use std::collections::BTreeMap;
 
 /// Maximum number of separate shares; the smallest beyond that are merged.
-const SHARES: usize = 100;
+pub(super) const SHARES: usize = 100;
 
 /// Maximum number of separate stacks.
 const STACKS: usize = 1_000;
 
 /// The culprit of merged shares and stacks.
-const OTHERS: &str = "others";
+pub(super) const OTHERS: &str = "others";
 
 /// One late wake-up, with the data that a record keeps.
 #[derive(Clone, Copy, Debug)]

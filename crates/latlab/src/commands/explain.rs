@@ -1,11 +1,15 @@
 //! `latlab explain`: finds the causes of late wake-ups.
 
+mod always;
 pub(super) mod proof;
 
+use super::rights;
 use super::run::Run;
 use super::scan::Scan;
+use crate::explain;
 use crate::failure::{Failure, Result};
 use latlab_core::plan::{ExplainPlan, Plan, Watched};
+use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 
 pub(super) const EXAMPLES: &str = "\
@@ -14,6 +18,7 @@ Examples:
   latlab explain --rt --for 1min                  explain late wake-ups of all real-time programs
   latlab explain --on lab:standard --load procfs  trace the worst samples on a kernel in QEMU
   latlab explain --prove --load hackbench         try what may help against the causes, and measure
+  latlab explain --always --out late/             record late wake-ups of real-time tasks for weeks
   latlab explain --on lab:standard scan populate:4MiB";
 
 /// Explain why wake-ups were late
@@ -66,6 +71,12 @@ pub(super) struct Explain {
     /// Try remedies against the leading causes, and measure in turns which of them help
     #[arg(long, conflicts_with_all = ["pid", "comm", "rt"])]
     prove: bool,
+    /// Watch tasks until Ctrl-C, with a line and a record (--out FOLDER) for each late wake-up
+    #[arg(long, conflicts_with_all = ["prove", "traced", "verbose"])]
+    always: bool,
+    /// With --always, size of the records in the folder of --out, above which the oldest are removed
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", requires = "always")]
+    keep: Bytes,
     /// Print everything: all time lines and segments, the distributions, the overhead of tracing
     #[arg(long)]
     verbose: bool,
@@ -94,6 +105,7 @@ fn task_name(text: &str) -> std::result::Result<String, String> {
 impl Explain {
     pub(super) fn run(&self) -> Result<()> {
         match &self.subject {
+            None if self.always => self.always(),
             None if self.prove => self.run.measurement().prove(&self.plan()?, self.verbose),
             None => self.run.measurement().explain(&self.plan()?, self.verbose),
             Some(Subject::Scan(scan)) => {
@@ -111,6 +123,7 @@ impl Explain {
             ("--rt", self.rt),
             ("--traced", self.traced),
             ("--prove", self.prove),
+            ("--always", self.always),
             ("--verbose", self.verbose),
         ];
         match given.iter().find(|(_, given)| *given) {
@@ -119,12 +132,28 @@ impl Explain {
         }
     }
 
-    fn plan(&self) -> Result<Plan> {
-        let watch = match (self.pid, &self.comm) {
+    /// Records late wake-ups until it is ended.
+    fn always(&self) -> Result<()> {
+        let watched = self.watched().unwrap_or(Watched::Realtime);
+        let explain = ExplainPlan { watch: Some(watched.clone()), ..ExplainPlan::default() };
+        let (length, out) = self.run.always()?;
+        explain::check(&explain)?;
+        rights::keep(rights::HERE)?;
+        let above = self.above;
+        always::run(&always::Options { watched, above, length, out, keep: self.keep })
+    }
+
+    /// The tasks to watch instead of those of probes.
+    fn watched(&self) -> Option<Watched> {
+        match (self.pid, &self.comm) {
             (Some(pid), _) => Some(Watched::Task(pid)),
             (None, Some(name)) => Some(Watched::Name(name.clone())),
             (None, None) => self.rt.then_some(Watched::Realtime),
-        };
+        }
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        let watch = self.watched();
         if watch.is_some() && self.run.has_probes() {
             let why = "explain either watches existing tasks (--pid, --comm, --rt) or runs probes: \
                        leave out one of the two";

@@ -181,6 +181,23 @@ impl Measurement {
         self.on[0].starts_with("lab:")
     }
 
+    /// The folder for records of `explain --always`, which watches this machine and prints lines.
+    pub(super) fn folder(&self) -> Result<Option<PathBuf>> {
+        let refused = match &self.out {
+            _ if !self.is_native() => "--always watches this machine: leave --on out",
+            _ if self.json || self.csv => {
+                "--always prints a line for each late wake-up: its \
+                                           records are in the folder of --out"
+            }
+            _ if self.metrics.is_some() => "--metrics is not for --always",
+            Some(path) if path == Path::new(STDOUT) || path.is_file() => {
+                "--always writes a record for each late wake-up: give --out a folder"
+            }
+            out => return self.options.refuse_any().map(|()| out.clone()),
+        };
+        Err(Failure::Failed(refused.to_owned()))
+    }
+
     /// Whether this machine measures.
     pub(super) fn is_native(&self) -> bool {
         self.on[0] == "native"

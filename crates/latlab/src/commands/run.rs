@@ -12,6 +12,7 @@ use crate::probe::PROBES;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, Setting};
 use latlab_core::time::Nanos;
+use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -122,9 +123,31 @@ impl Run {
 
     /// The targets and the output, where no other option was given. Refuses the others, for a scan.
     pub(super) fn only_measurement(&self) -> Result<&Measurement> {
+        match self.first_given(true) {
+            Some(option) => Err(Failure::Failed(format!(
+                "{option} is for probes: write the options of a scan after its call"
+            ))),
+            None => Ok(&self.measurement),
+        }
+    }
+
+    /// How long `explain --always` watches and the folder for its records. Refuses the options of
+    /// probes.
+    pub(super) fn always(&self) -> Result<(Option<Nanos>, Option<PathBuf>)> {
+        let probes = self.has_probes().then_some("PROBE");
+        match self.first_given(false).or(probes) {
+            Some(option) => Err(Failure::Failed(format!(
+                "{option} is for probes: --always watches tasks that are there"
+            ))),
+            None => Ok((self.time, self.measurement.folder()?)),
+        }
+    }
+
+    /// The first option that is given and is for probes only; the time counts as one if `time`.
+    fn first_given(&self, time: bool) -> Option<&'static str> {
         let given = [
             ("--load", !self.loads.is_empty()),
-            ("--for", self.time.is_some()),
+            ("--for", time && self.time.is_some()),
             ("--count", self.count.is_some()),
             ("--cpus", self.cpus.is_some()),
             ("--policy", self.policy.is_some()),
@@ -137,12 +160,7 @@ impl Run {
             ("--skip-missing", self.skip_missing),
             ("--adapt", self.adapt.is_some()),
         ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) => Err(Failure::Failed(format!(
-                "{option} is for probes: write the options of a scan after its call"
-            ))),
-            None => Ok(&self.measurement),
-        }
+        { given }.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
     /// The plan that the options describe, without a target.

@@ -232,7 +232,7 @@ impl Gaps {
 }
 
 impl LateWakeUp {
-    fn sample(&self) -> summary::LateWakeup<'_> {
+    pub(super) fn sample(&self) -> summary::LateWakeup<'_> {
         summary::LateWakeup {
             probe: &self.name,
             cpu: self.cpu,
@@ -243,7 +243,7 @@ impl LateWakeUp {
     }
 
     /// Explains the wake-up. All of it is unexplained if it was not recorded.
-    fn explain(&self, circumstances: &Circumstances) -> Explanation {
+    pub(super) fn explain(&self, circumstances: &Circumstances) -> Explanation {
         match &self.window {
             Some(window) => cause::explain(window, circumstances),
             None => Explanation { charges: Vec::new(), unexplained: self.latency },
@@ -271,7 +271,7 @@ pub(super) fn names() -> (Names, Option<NoSymbols>) {
 }
 
 /// The cost of each BPF program that has run.
-fn cost(recorder: &Recorder) -> Vec<Cost> {
+pub(super) fn cost(recorder: &Recorder) -> Vec<Cost> {
     let mut cost: Vec<Cost> = recorder
         .cost()
         .into_iter()

@@ -28,13 +28,13 @@ pub(crate) struct TaskExplainer {
 }
 
 /// The process that is watched with `--pid`.
-struct Process {
+pub(super) struct Process {
     pid: u32,
     start_time: Option<String>,
     /// Its threads that are watched.
     threads: BTreeSet<u32>,
     /// Time from the start until the process ended.
-    ended_after: Option<Nanos>,
+    pub(super) ended_after: Option<Nanos>,
 }
 
 /// Most reads between two looks at the time. They empty the recorder's buffer once.
@@ -61,15 +61,7 @@ impl TaskExplainer {
     }
 
     fn start(watched: &Watched, above: Option<Nanos>, machine: &Machine) -> Result<TaskExplainer> {
-        let process = match watched {
-            Watched::Task(pid) => Some(Process::find(*pid)?),
-            _ => None,
-        };
-        let tasks = match watched {
-            Watched::Name(name) => Watch::Name(Comm::from(name.as_str())),
-            Watched::Realtime => Watch::RealTime,
-            Watched::Task(_) => Watch::Tasks(process.iter().flat_map(Process::ids).collect()),
-        };
+        let (process, tasks) = find(watched)?;
         Ok(TaskExplainer {
             recorder: start_recorder(&tasks, above.unwrap_or_default())?,
             process,
@@ -215,20 +207,33 @@ impl TaskExplainer {
     }
 }
 
+/// The process of `--pid`, and what the recorder is to watch.
+pub(super) fn find(watched: &Watched) -> Result<(Option<Process>, Watch)> {
+    Ok(match watched {
+        Watched::Name(name) => (None, Watch::Name(Comm::from(name.as_str()))),
+        Watched::Realtime => (None, Watch::RealTime),
+        Watched::Task(pid) => {
+            let process = Process::find(*pid)?;
+            let threads = process.ids().collect();
+            (Some(process), Watch::Tasks(threads))
+        }
+    })
+}
+
 impl Process {
-    fn find(pid: u32) -> Result<Process> {
+    pub(super) fn find(pid: u32) -> Result<Process> {
         let start_time = proc::start_time(pid);
         let threads = proc::threads(pid)?.into_iter().collect();
         Ok(Process { pid, start_time, threads, ended_after: None })
     }
 
-    fn ids(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn ids(&self) -> impl Iterator<Item = u32> {
         self.threads.iter().copied()
     }
 
     /// Updates the list of threads, and returns the new ones. If the process has ended, or its id
     /// belongs to another one, this is noted and not an error.
-    fn new_threads(&mut self, began: Nanos) -> Vec<u32> {
+    pub(super) fn new_threads(&mut self, began: Nanos) -> Vec<u32> {
         let threads = proc::threads(self.pid).unwrap_or_default();
         let same = proc::start_time(self.pid) == self.start_time;
         if !same || threads.iter().all(|thread| proc::has_ended(*thread)) {
@@ -242,7 +247,7 @@ impl Process {
 }
 
 impl LateWakeUp {
-    fn from_window(window: Window, origin: Nanos) -> LateWakeUp {
+    pub(super) fn from_window(window: Window, origin: Nanos) -> LateWakeUp {
         LateWakeUp {
             name: window.task.comm.to_string(),
             cpu: window.cpu,

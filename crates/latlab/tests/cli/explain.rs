@@ -1,5 +1,6 @@
 //! Explanations of late wake-ups: of known causes, of tasks already running, and their reports.
 
+mod always;
 mod microscope;
 mod shown;
 mod truth;

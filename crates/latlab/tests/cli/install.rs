@@ -34,9 +34,11 @@ fn install_puts_program_pages_completions_and_unit_below_prefix() {
     assert!(text("share/bash-completion/completions/latlab").contains("complete -F"));
     assert!(text("share/zsh/site-functions/_latlab").starts_with("#compdef latlab"));
     assert!(text("share/fish/vendor_completions.d/latlab.fish").contains("--command latlab"));
-    let unit = text("lib/systemd/system/latlab-adapt.service");
-    assert!(unit.contains("ExecStart=/opt/latlab/bin/latlab adapt\n"), "{unit}");
-    assert!(!unit.contains("/usr/local/"), "{unit}");
+    for command in ["adapt", "explain"] {
+        let unit = text(&format!("lib/systemd/system/latlab-{command}.service"));
+        assert!(unit.contains(&format!("ExecStart=/opt/latlab/bin/latlab {command}")), "{unit}");
+        assert!(!unit.contains("/usr/local/"), "{unit}");
+    }
     assert_eq!(entries(folder.path()), [folder.path().join("opt")]);
     assert_links(folder.path());
     assert_shown(&prefix.join("share/man/man1"));

@@ -131,9 +131,12 @@ impl Running {
 
     /// Returns the standard error so far. The file offset of the program is unchanged.
     pub(crate) fn stderr(&self) -> String {
-        let mut bytes = vec![0; 1 << 16];
-        let read = self.stderr.read_at(&mut bytes, 0).expect("the file can be read");
-        String::from_utf8_lossy(&bytes[..read]).into_owned()
+        so_far(&self.stderr)
+    }
+
+    /// Returns the standard output so far, in the same way.
+    pub(crate) fn stdout(&self) -> String {
+        so_far(&self.stdout)
     }
 
     fn output(&mut self, status: Option<ExitStatus>) -> Output {
@@ -150,6 +153,12 @@ impl Running {
             stderr: read(&mut self.stderr),
         }
     }
+}
+
+fn so_far(file: &File) -> String {
+    let mut bytes = vec![0; 1 << 16];
+    let read = file.read_at(&mut bytes, 0).expect("the file can be read");
+    String::from_utf8_lossy(&bytes[..read]).into_owned()
 }
 
 impl Drop for Running {

@@ -1,4 +1,4 @@
-//! The systemd unit of the daemon: it is valid, and as narrow as the daemon allows.
+//! The systemd units: they are valid, and that of the daemon is as narrow as the daemon allows.
 
 use crate::program::{
     LATLAB, Missing, Running, capabilities as capabilities_of, field, folder, lock_machine,
@@ -6,9 +6,12 @@ use crate::program::{
 };
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 const UNIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
+const FLIGHT_RECORDER: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-explain.service");
 
 /// The words of a setting of the unit.
 fn setting(name: &str) -> Vec<String> {
@@ -23,13 +26,13 @@ pub(super) fn capabilities() -> Vec<String> {
     setting("CapabilityBoundingSet").iter().map(|name| name.to_lowercase()).collect()
 }
 
-/// Runs systemd-analyze on the unit, in which the path of the program is replaced. None where it is
+/// Runs systemd-analyze on a unit, in which the path of the program is replaced. None where it is
 /// not installed.
-fn analyzed(words: &[&str]) -> Option<String> {
-    let text = fs::read_to_string(UNIT).expect("the unit is in examples/");
-    assert_eq!(text.matches("/usr/local/bin/latlab adapt").count(), 2);
+fn analyzed(unit: &str, words: &[&str]) -> Option<String> {
+    let text = fs::read_to_string(unit).expect("the unit is in examples/");
+    assert!(text.contains("\nExecStart=/usr/local/bin/latlab "), "{text}");
     let folder = folder();
-    let path = folder.path().join("latlab-adapt.service");
+    let path = folder.path().join(Path::new(unit).file_name().expect("it is a file"));
     fs::write(&path, text.replace("/usr/local/bin/latlab", LATLAB))
         .expect("the folder is the test's own");
     let Ok(output) = Command::new("systemd-analyze").args(words).arg(&path).output() else {
@@ -42,13 +45,20 @@ fn analyzed(words: &[&str]) -> Option<String> {
 
 #[test]
 fn systemd_unit_is_valid() {
-    assert_eq!(analyzed(&["verify"]).unwrap_or_default(), "");
+    for unit in [UNIT, FLIGHT_RECORDER] {
+        assert_eq!(analyzed(unit, &["verify"]).unwrap_or_default(), "");
+    }
 }
 
 #[test]
 fn systemd_unit_is_rated_3_0_or_less() {
-    let Some(text) = analyzed(&["security", "--offline=true", "--no-pager"]) else { return };
-    let rating = text.lines().find_map(|line| line.split("latlab-adapt.service: ").nth(1));
+    [UNIT, FLIGHT_RECORDER].into_iter().for_each(assert_rated);
+}
+
+fn assert_rated(unit: &str) {
+    let words = ["security", "--offline=true", "--no-pager"];
+    let Some(text) = analyzed(unit, &words) else { return };
+    let rating = text.lines().find_map(|line| line.split(".service: ").nth(1));
     let rating = rating.and_then(|words| words.split(' ').next()).expect("the rating is printed");
     assert!(rating.parse::<f64>().expect("it is a number") <= 3.0, "{text}");
 }
@@ -89,7 +99,7 @@ fn expanded(name: &str) -> BTreeSet<String> {
 /// The daemon adapts, serves metrics and restores.
 #[test]
 fn daemon_makes_only_system_calls_that_its_unit_allows() {
-    if !root() || analyzed(&["verify"]).is_none() {
+    if !root() || analyzed(UNIT, &["verify"]).is_none() {
         return;
     }
     let _lock = lock_machine();

@@ -1,0 +1,213 @@
+//! Decisions of a flight recorder that runs for weeks: which late wake-ups it keeps, in bounded
+//! memory and space.
+
+use super::summary::{OTHERS, SHARES};
+use crate::record::explained::{Explained, Explanations, Share};
+use crate::record::worst_first;
+use crate::time::Nanos;
+
+/// Limit on the rate of records: a number at once, and then one in each interval.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    burst: u32,
+    interval: Nanos,
+    left: u32,
+    /// When the last one was granted again.
+    refilled: Nanos,
+}
+
+impl Allowance {
+    /// Allows `burst` records at once, and one more after each `interval`, which is not zero.
+    pub fn new(burst: u32, interval: Nanos, now: Nanos) -> Allowance {
+        Allowance { burst, interval, left: burst, refilled: now }
+    }
+
+    /// Whether a record may be written now; if so, it is counted.
+    pub fn take(&mut self, now: Nanos) -> bool {
+        let passed = (now - self.refilled).0 / self.interval.0.max(1);
+        self.left =
+            self.burst.min(self.left.saturating_add(u32::try_from(passed).unwrap_or(u32::MAX)));
+        self.refilled = self.refilled + Nanos(passed * self.interval.0);
+        let allowed = self.left > 0;
+        self.left -= u32::from(allowed);
+        allowed
+    }
+}
+
+/// The sums of all late wake-ups. Its size does not grow with their number, nor with the variety of
+/// their causes: the smallest shares are merged.
+#[derive(Clone, Debug, Default)]
+pub struct Totals(Explanations);
+
+impl Totals {
+    /// Adds the explanation of a wake-up, whose call stacks are not kept.
+    pub fn add(&mut self, one: &Explanations) {
+        let Explanations { explained, worst } = &mut self.0;
+        explained.add(&Explained { stacks: Vec::new(), ..one.explained.clone() });
+        merge_smallest(explained);
+        worst.extend(one.worst.iter().cloned());
+        worst_first(worst);
+    }
+
+    /// Returns the sums so far, and the worst wake-ups.
+    pub fn explanations(&self) -> &Explanations {
+        &self.0
+    }
+}
+
+fn merge_smallest(explained: &mut Explained) {
+    if explained.causes.len() <= 2 * SHARES {
+        return;
+    }
+    let smallest = explained.causes.split_off(SHARES);
+    let merged = |share| Share { culprit: OTHERS.to_owned(), function: None, ..share };
+    explained.take(smallest.into_iter().map(merged), std::iter::empty());
+}
+
+/// A record in the folder of a flight recorder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kept {
+    /// Its file name, which begins with the time: names in order are the oldest first.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// Takes the oldest records until the others have at most `limit` bytes, and returns them. The newest
+/// is kept in any case. `records` are in order.
+pub fn superfluous(records: &mut Vec<Kept>, limit: u64) -> Vec<Kept> {
+    let mut room = limit;
+    let fits = |kept: &&Kept| {
+        let fits = kept.size <= room;
+        room = room.saturating_sub(kept.size);
+        fits
+    };
+    let fitting = records.iter().rev().take_while(fits).count().max(1);
+    let superfluous = records.len().saturating_sub(fitting);
+    records.drain(..superfluous).collect()
+}
+
+/// Returns the file name of a record, by the wall-clock time in nanoseconds since 1970 and the name
+/// of the task. Names in order are in the order of time.
+pub fn file_name(at: Nanos, task: &str) -> String {
+    let harmless = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let task: String = task.chars().map(harmless).collect();
+    format!("{PREFIX}{:010}.{:06}-{task}.json", at.0 / 1_000_000_000, at.0 / 1_000 % 1_000_000)
+}
+
+/// Whether a file has a name that [`file_name`] returns, so that it may be removed.
+pub fn is_ours(name: &str) -> bool {
+    let digits =
+        |text: &str, count| text.len() == count && text.bytes().all(|c| c.is_ascii_digit());
+    let parts = || {
+        let rest = name.strip_prefix(PREFIX)?.strip_suffix(".json")?;
+        let (time, _) = rest.split_once('-')?;
+        time.split_once('.')
+    };
+    parts().is_some_and(|(seconds, micros)| digits(seconds, 10) && digits(micros, 6))
+}
+
+/// The beginning of the names of records.
+const PREFIX: &str = "late-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Sample;
+    use proptest::prelude::*;
+
+    const SECOND: Nanos = Nanos::from_secs(1);
+
+    #[test]
+    fn allowance_is_burst_and_then_one_in_each_interval() {
+        let mut allowance = Allowance::new(3, SECOND, Nanos(0));
+        let mut taken = |ms: u64| allowance.take(Nanos::from_millis(ms));
+        let at_once = [0, 0, 0, 0, 999].map(&mut taken);
+        assert_eq!(at_once, [true, true, true, false, false]);
+        assert_eq!(
+            [1000, 1001, 2500, 2999, 3000].map(&mut taken),
+            [true, false, true, false, true]
+        );
+        let later = [60_000; 4].map(&mut taken);
+        assert_eq!(later, [true, true, true, false]);
+    }
+
+    fn one(culprit: u64, total: u64) -> Explanations {
+        let share = Share {
+            cause: "softirq".to_owned(),
+            culprit: format!("task{culprit}"),
+            function: None,
+            count: 1,
+            total: Nanos(total),
+            worst: Nanos(total),
+        };
+        let explained = Explained {
+            late: 1,
+            total: Nanos(total),
+            above: Nanos(5),
+            causes: vec![share],
+            ..Explained::default()
+        };
+        let sample = Sample {
+            probe: "player".to_owned(),
+            cpu: 0,
+            at: Nanos(0),
+            latency: Nanos(total),
+            index: None,
+            causes: Vec::new(),
+            unexplained: None,
+            path: None,
+        };
+        Explanations { explained, worst: vec![sample] }
+    }
+
+    proptest! {
+        #[test]
+        fn totals_stay_small_and_add_up(
+            all in proptest::collection::vec((0..1000u64, 1..1_000_000u64), 1..400),
+        ) {
+            let mut totals = Totals::default();
+            all.iter().for_each(|(culprit, total)| totals.add(&one(*culprit, *total)));
+            let Explanations { explained, worst } = totals.explanations();
+            prop_assert!(explained.causes.len() <= 2 * SHARES);
+            prop_assert!(worst.len() <= crate::worst::KEPT);
+            prop_assert_eq!(explained.flaw(), None);
+            prop_assert_eq!(explained.late, all.len() as u64);
+            prop_assert_eq!(explained.total.0, all.iter().map(|(_, total)| total).sum::<u64>());
+            prop_assert_eq!(worst[0].latency.0, all.iter().map(|(_, total)| *total).max().unwrap_or(0));
+        }
+
+        #[test]
+        fn oldest_records_are_superfluous_and_others_fit(
+            sizes in proptest::collection::vec(0..100u64, 0..30),
+            limit in 0..1000u64,
+        ) {
+            let kept = |(nth, size): (usize, &u64)| Kept { name: format!("{nth:03}"), size: *size };
+            let all: Vec<Kept> = sizes.iter().enumerate().map(kept).collect();
+            let mut rest = all.clone();
+            let removed = superfluous(&mut rest, limit);
+            prop_assert_eq!([removed.clone(), rest.clone()].concat(), all);
+            let size = |records: &[Kept]| records.iter().map(|one| one.size).sum::<u64>();
+            prop_assert!(rest.len() <= 1 || size(&rest) <= limit);
+            if let Some(last) = removed.last() {
+                prop_assert!(size(&rest) + last.size > limit);
+            }
+        }
+
+        #[test]
+        fn names_are_in_order_of_time_and_ours(task in "\\PC{0,15}", at in 0..4_000_000_000_000_000_000u64) {
+            let name = file_name(Nanos(at), &task);
+            prop_assert!(is_ours(&name), "{}", name);
+            prop_assert!(!name.contains('/') && !name.contains(' '));
+            prop_assert!(name < file_name(Nanos(at + 1_000_000), "a"));
+        }
+    }
+
+    #[test]
+    fn other_files_are_not_ours() {
+        for name in ["late-1.json", "late-player.json", "why.json", "late-0123456789.12345a-x.json"]
+        {
+            assert!(!is_ours(name), "{name}");
+        }
+    }
+}

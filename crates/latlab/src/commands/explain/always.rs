@@ -1,0 +1,136 @@
+//! `latlab explain --always`: a flight recorder that runs until it is ended.
+
+mod folder;
+
+use crate::explain::{FlightRecorder, Late};
+use crate::failure::{Result, failed};
+use crate::format::width::Width;
+use crate::format::{self, late, text};
+use folder::Folder;
+use latlab_core::cpulist::CpuList;
+use latlab_core::explain::always::Allowance;
+use latlab_core::machine::Machine;
+use latlab_core::plan::{ExplainPlan, Length, Plan, Watched};
+use latlab_core::record::Record;
+use latlab_core::record::explained::Explanations;
+use latlab_core::size::Bytes;
+use latlab_core::time::Nanos;
+use latlab_sys::root::Root;
+use latlab_sys::signal::{Event, Signals};
+use latlab_sys::{clock, machine};
+use std::path::PathBuf;
+
+/// What a flight recorder watches, and what it keeps.
+pub(super) struct Options {
+    pub(super) watched: Watched,
+    pub(super) above: Option<Nanos>,
+    /// How long it watches; without, until it is ended.
+    pub(super) length: Option<Nanos>,
+    /// The folder for records.
+    pub(super) out: Option<PathBuf>,
+    /// Most bytes of records in the folder.
+    pub(super) keep: Bytes,
+}
+
+/// The latency from which on a wake-up is late, without `--above`.
+const ABOVE: Nanos = Nanos::from_micros(100);
+/// Late wake-ups that are printed and recorded at once, and the interval after which one more is.
+const BURST: u32 = 20;
+const INTERVAL: Nanos = Nanos::from_secs(1);
+/// Time between two looks for late wake-ups.
+const PACE: Nanos = Nanos::from_millis(500);
+
+/// Records late wake-ups until the time is up, the process ends, or a signal comes; then prints the
+/// sum.
+pub(super) fn run(options: &Options) -> Result<()> {
+    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+    let mut recording = Recording::start(options)?;
+    recording.watch(options.length, &signals)?;
+    let sum = recording.sum();
+    format::show(&text::summary(&sum, false, Width::of_stdout()))?;
+    // Signals stay blocked: a second Ctrl-C must not replace the exit code.
+    std::mem::forget(signals);
+    Ok(())
+}
+
+/// A flight recorder at work.
+struct Recording {
+    recorder: FlightRecorder,
+    folder: Option<Folder>,
+    machine: Machine,
+    plan: Plan,
+    began: Nanos,
+    allowance: Allowance,
+    /// Late wake-ups that were neither printed nor recorded since the last that was.
+    left_out: u64,
+}
+
+impl Recording {
+    fn start(options: &Options) -> Result<Recording> {
+        let above = options.above.unwrap_or(ABOVE);
+        let folder = options.out.as_deref().map(|path| Folder::open(path, options.keep));
+        let machine = machine::read(&Root::default());
+        let explain =
+            ExplainPlan { above: Some(above), watch: Some(options.watched.clone()), traced: false };
+        let plan = Plan::bare("native", CpuList::default(), Length::For(Nanos(0)));
+        let recorder = FlightRecorder::start(&options.watched, above, &machine)?;
+        format::say(&format!("watching for wake-ups later than {above}; end with Ctrl-C"));
+        Ok(Recording {
+            recorder,
+            folder: folder.transpose()?,
+            machine,
+            plan: Plan { explain: Some(explain), ..plan },
+            began: clock::now(),
+            allowance: Allowance::new(BURST, INTERVAL, clock::now()),
+            left_out: 0,
+        })
+    }
+
+    fn watch(&mut self, length: Option<Nanos>, signals: &Signals) -> Result<()> {
+        loop {
+            let left = length.map_or(PACE, |length| length - (clock::now() - self.began));
+            let ended = left == Nanos(0) || signals.wait(left.min(PACE)) == Event::End;
+            self.report_late()?;
+            if ended || self.recorder.is_over() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Prints and records the late wake-ups since the last call.
+    fn report_late(&mut self) -> Result<()> {
+        let mut found = Vec::new();
+        let (allowance, left_out) = (&mut self.allowance, &mut self.left_out);
+        self.recorder.read(&mut |late| match allowance.take(clock::now()) {
+            true => found.push(late),
+            false => *left_out += 1,
+        })?;
+        found.iter().try_for_each(|late| self.report(late))
+    }
+
+    fn report(&mut self, one: &Late) -> Result<()> {
+        let at = clock::wall_clock() - one.age;
+        let record = self.record(one.explanations.clone(), at);
+        let path = self.folder.as_mut().and_then(|folder| folder.store(&record, at));
+        if self.left_out > 0 {
+            let left_out = std::mem::take(&mut self.left_out);
+            let were = if left_out == 1 { "wake-up was" } else { "wake-ups were" };
+            format::put(&format!("before it, {left_out} late {were} only counted\n"))?;
+        }
+        format::put(&late::line(one.pid, &one.explanations, path.as_deref()))
+    }
+
+    /// A record with these explanations. `started` is when it ends, less its length.
+    fn record(&self, explanations: Explanations, ended: Nanos) -> Record {
+        const TOOL: &str = concat!("latlab ", env!("CARGO_PKG_VERSION"));
+        let length = clock::now() - self.began;
+        let plan = Plan { length: Length::For(length), ..self.plan.clone() };
+        let Explanations { explained, worst } = explanations;
+        let record = Record::new(TOOL, ended - length, plan, self.machine.clone());
+        Record { worst, explained: Some(explained), ..record }
+    }
+
+    fn sum(&self) -> Record {
+        self.record(self.recorder.explanations(), clock::wall_clock())
+    }
+}

@@ -1,0 +1,61 @@
+//! The folder of a flight recorder's records: the oldest make room for new ones.
+
+use crate::failure::{Result, failed};
+use crate::format;
+use latlab_core::explain::always::{Kept, file_name, is_ours, superfluous};
+use latlab_core::record::Record;
+use latlab_core::size::Bytes;
+use latlab_core::time::Nanos;
+use latlab_sys::file;
+use std::path::{Path, PathBuf};
+
+/// The folder, and the records in it, those of earlier runs included.
+pub(super) struct Folder {
+    path: PathBuf,
+    /// In order of their names, which is that of time.
+    records: Vec<Kept>,
+    limit: Bytes,
+    /// Whether the last record could not be written, which was reported.
+    fails: bool,
+}
+
+impl Folder {
+    pub(super) fn open(path: &Path, limit: Bytes) -> Result<Folder> {
+        let wrong = |e: std::io::Error| failed(&path.display().to_string(), e);
+        std::fs::create_dir_all(path).map_err(wrong)?;
+        let kept = |entry: std::io::Result<std::fs::DirEntry>| {
+            let entry = entry.ok()?;
+            let name = entry.file_name().into_string().ok().filter(|name| is_ours(name))?;
+            Some(Kept { name, size: entry.metadata().ok()?.len() })
+        };
+        let mut records: Vec<Kept> =
+            std::fs::read_dir(path).map_err(wrong)?.filter_map(kept).collect();
+        records.sort();
+        let path = path.to_owned();
+        Ok(Folder { path, records, limit, fails: false })
+    }
+
+    /// Writes the record of a wake-up at this wall-clock time and removes the oldest that are too many. A failure is reported once, and
+    /// the recording goes on: the disk may have room again later.
+    pub(super) fn store(&mut self, record: &Record, at: Nanos) -> Option<PathBuf> {
+        let sample = record.worst.first()?;
+        let name = file_name(at, &sample.probe);
+        let path = self.path.join(&name);
+        let text = record.to_json();
+        let written = file::write_atomically(&path, text.as_bytes());
+        if let Err(error) = &written
+            && !self.fails
+        {
+            format::say(&format!("{} can't be written: {error}", path.display()));
+        }
+        self.fails = written.is_err();
+        written.ok()?;
+        self.records.push(Kept { name, size: text.len() as u64 });
+        self.records.sort();
+        for old in superfluous(&mut self.records, self.limit.0) {
+            // It may have been removed already.
+            let _ = std::fs::remove_file(self.path.join(old.name));
+        }
+        Some(path)
+    }
+}

@@ -1,0 +1,134 @@
+//! A flight recorder for weeks: explains each late wake-up by itself, in bounded memory.
+
+use super::summary::{circumstances, cost, names};
+use super::tasks::{self, Process};
+use super::{LateWakeUp, recorder_failed, refused};
+use crate::failure::Result;
+use latlab_bpf::{Detail, Recorder};
+use latlab_core::explain::Window;
+use latlab_core::explain::always::Totals;
+use latlab_core::explain::charge::Circumstances;
+use latlab_core::explain::names::Names;
+use latlab_core::explain::summary::Summary;
+use latlab_core::machine::Machine;
+use latlab_core::plan::Watched;
+use latlab_core::record::explained::{Explained, Explanations};
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
+
+/// The watched tasks, and the sums of their late wake-ups.
+pub(crate) struct FlightRecorder {
+    recorder: Recorder,
+    process: Option<Process>,
+    circumstances: Circumstances,
+    names: Names,
+    /// Why functions can't be named, if so.
+    no_symbols: Option<String>,
+    above: Nanos,
+    began: Nanos,
+    totals: Totals,
+}
+
+/// A late wake-up with its explanation.
+pub(crate) struct Late {
+    /// The thread that was late.
+    pub(crate) pid: u32,
+    /// Time since it ran.
+    pub(crate) age: Nanos,
+    pub(crate) explanations: Explanations,
+}
+
+impl FlightRecorder {
+    /// Watches from now on for wake-ups later than `above`.
+    pub(crate) fn start(
+        watched: &Watched,
+        above: Nanos,
+        machine: &Machine,
+    ) -> Result<FlightRecorder> {
+        let (process, watch) = tasks::find(watched)?;
+        let (names, no_symbols) = names();
+        let recorder =
+            Recorder::start_with(&watch, above, Detail::Sparse).map_err(|e| refused(&e))?;
+        Ok(FlightRecorder {
+            recorder,
+            process,
+            circumstances: circumstances(machine),
+            names,
+            no_symbols: no_symbols.map(|why| format!("functions can't be named: {why}")),
+            above,
+            began: clock::now(),
+            totals: Totals::default(),
+        })
+    }
+
+    /// Explains the late wake-ups since the last call, and watches new threads of the process.
+    pub(crate) fn read(&mut self, take: &mut dyn FnMut(Late)) -> Result<()> {
+        loop {
+            let mut windows = Vec::new();
+            let mut keep = |window: Window| windows.push(window);
+            let more = self.recorder.read(Nanos(0), &mut keep).map_err(recorder_failed)?;
+            for window in windows.into_iter().filter(Window::is_reported) {
+                if window.latency() >= self.above {
+                    take(self.explain(window));
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        let Some(process) = &mut self.process else { return Ok(()) };
+        let threads = process.new_threads(self.began);
+        threads.into_iter().try_for_each(|id| self.recorder.watch(id)).map_err(recorder_failed)
+    }
+
+    /// Whether the process that is watched has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| process.ended_after.is_some())
+    }
+
+    /// The sums since the start.
+    pub(crate) fn explanations(&self) -> Explanations {
+        let losses = self.recorder.losses();
+        let counted = [
+            (losses.windows, "late wake-ups lost: they came faster than they were read"),
+            (losses.unreadable, "late wake-ups lost: they could not be read"),
+            (losses.unwatched, "wake-ups not watched: too many tasks at a time"),
+            (losses.threads, "threads not watched: too many tasks at a time"),
+            (
+                losses.events_missed,
+                "events lost: their CPU was recording another event of the same kind",
+            ),
+        ];
+        let counted = counted.iter().filter(|(count, _)| *count > 0);
+        let mut missing: Vec<String> = counted.map(|(n, text)| format!("{n} {text}")).collect();
+        missing.extend(self.no_symbols.clone());
+        let Explanations { explained, worst } = self.totals.explanations().clone();
+        let explained = Explained {
+            above: self.above,
+            cost: cost(&self.recorder),
+            counted: self.recorder.counted(),
+            lost: losses.windows + losses.unreadable + losses.events_missed,
+            missing,
+            ..explained
+        };
+        Explanations { explained, worst }
+    }
+
+    fn explain(&mut self, window: Window) -> Late {
+        let (pid, torn) = (window.task.pid, window.torn);
+        let mut late = LateWakeUp::from_window(window, self.began);
+        let explanation = late.explain(&self.circumstances);
+        late.window = None;
+        let mut summary = Summary::default();
+        summary.add(late.sample(), &explanation, &self.names);
+        let torn = torn.then(|| "not all events before it were recorded".to_owned());
+        let explained = Explained {
+            above: self.above,
+            missing: torn.into_iter().chain(self.no_symbols.clone()).collect(),
+            ..summary.explained()
+        };
+        let explanations = Explanations { explained, worst: summary.worst().to_vec() };
+        self.totals.add(&explanations);
+        Late { pid, age: clock::now() - late.at, explanations }
+    }
+}
