@@ -55,8 +55,13 @@ fn target_without_sections_is_refused() {
 
 #[test]
 fn text_names_terms_functions_and_assumptions() {
-    let output = latlab("bound --on lab:rt --seeds 1 --count 50");
+    let folder = folder();
+    let picture = folder.path().join("bounds.svg");
+    let words = format!("bound --on lab:rt --seeds 1 --count 50 --svg {}", picture.display());
+    let output = latlab(&words);
     assert_eq!(output.code(), Some(0), "{output:?}");
+    let picture = fs::read_to_string(&picture).expect("it was drawn");
+    assert!(picture.contains("none · bound"), "{picture}");
     let words =
         ["D_POID", "D_ST", "D_PSD", "return", "[program]", "sliding window", "no guarantee"];
     for word in words {
