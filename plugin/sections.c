@@ -527,6 +527,8 @@ void end_sample(uint64_t index, int64_t idle)
 		waited = expiry.begin - expiry.enabled + idle - expiry.enabled_idle;
 	fprintf(out, "wake %lu %lu %ld %lu\n", index, has_expired ? expiry.begin + idle : 0, waited,
 		clock_read_at + idle);
+	/* The trace is read when the guest has sent its record, while QEMU still runs. */
+	fflush(out);
 	has_returned = has_expired = false;
 	records = true;
 }

@@ -21,9 +21,10 @@ pub use trace::Trace;
 
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-/// A term of the bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// A term of the bound, in the order in which they pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Term {
     /// `D_POID`: preemption or interrupts disabled to postpone the scheduler. Under `preempt=none`
@@ -60,7 +61,7 @@ pub struct Bound {
     /// By how much the plugin's count of instructions may be wrong; it is a part of the bound.
     pub uncertain: Nanos,
     /// The longest section of each term that was observed.
-    pub sections: Vec<(Term, Section)>,
+    pub sections: BTreeMap<Term, Section>,
     /// The interrupts that can meet one wake-up, those that take longest in all first.
     pub interrupts: Vec<Vector>,
 }
@@ -113,7 +114,7 @@ impl Row {
 impl Bound {
     /// Returns the longest section of a term, if there is one.
     pub fn section(&self, term: Term) -> Option<&Section> {
-        self.sections.iter().find(|(of, _)| *of == term).map(|(_, section)| section)
+        self.sections.get(&term)
     }
 
     /// Whether the section of this term is a part of the sum: of `D_POID` and `D_ST`, the longer one.

@@ -37,7 +37,15 @@ pub enum NoObservation {
     /// The plugin lost track of the preemption counter.
     #[error("the plugin's preemption counter is {0} where a program runs: nothing is composed")]
     Drift(i64),
-    /// No sample is known to the plugin.
+    /// Fewer samples than the record has: the trace was cut off.
+    #[error("the plugin saw {seen} of {samples} samples: nothing is composed")]
+    Cut {
+        /// Number of samples in the trace.
+        seen: u64,
+        /// Number of samples in the record.
+        samples: u64,
+    },
+    /// No sample whose latency is known is in the trace.
     #[error("the plugin saw none of the worst samples: nothing is composed")]
     NoSample,
 }
@@ -55,6 +63,11 @@ impl Observation {
         }
         if trace.drift != 0 {
             return Err(NoObservation::Drift(trace.drift));
+        }
+        let samples = record.series.iter().map(|series| series.counts.recorded).sum();
+        let seen = trace.wakes.len() as u64;
+        if seen < samples {
+            return Err(NoObservation::Cut { seen, samples });
         }
         let runs_on = matches!(record.machine.preempt.as_deref(), Some("none" | "voluntary"));
         let applies = |raw: &&RawSection| raw.runs_on.is_none_or(|of| of == runs_on);
@@ -76,7 +89,7 @@ impl Observation {
             timer: timer_delay(&trace.wakes, record)?,
             maximum: record.series.iter().map(|series| series.max).max().unwrap_or_default(),
             uncertain: Nanos(trace.apart),
-            samples: record.series.iter().map(|series| series.counts.recorded).sum(),
+            samples,
         })
     }
 }

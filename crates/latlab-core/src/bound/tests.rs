@@ -286,8 +286,10 @@ fn trace_that_proves_nothing_is_refused() {
     };
     assert_eq!(refused("apart 99\napart 2\nwake 2 0 0 10\n"), NoObservation::Apart(101));
     assert_eq!(refused("drift 2\nwake 2 0 0 10\n"), NoObservation::Drift(2));
-    assert_eq!(refused("wake 7 0 0 10\n"), NoObservation::NoSample);
-    assert_eq!(refused(""), NoObservation::NoSample);
+    let cut = |seen| NoObservation::Cut { seen, samples: 2 };
+    assert_eq!(refused(""), cut(0));
+    assert_eq!(refused("wake 1 0 0 10\n"), cut(1));
+    assert_eq!(refused("wake 7 0 0 10\nwake 8 0 0 10\n"), NoObservation::NoSample);
     let damaged = Trace::read("interrupt 9 8 1 a0\nwake 1 0 0 10\n").unwrap_err().to_string();
     assert!(damaged.contains("line 1"), "{damaged}");
 }

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   latlab bound --on lab:rt --load fork
-  latlab bound --on lab:rt --load none --load fork --seeds 10 -o bounds.json";
+  latlab bound --on lab:rt --load none --load fork --seeds 10 -o bounds.json --svg bounds.svg";
 
 /// The load that is none.
 const NONE: &str = "none";
@@ -66,6 +66,9 @@ pub(super) struct Bound {
     /// Write the bounds to this file, as JSON
     #[arg(long, short = 'o', value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Draw the bounds beside the measured maxima, as an SVG file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Print only the bounds, as JSON
     #[arg(long)]
     json: bool,
@@ -156,10 +159,12 @@ impl Bound {
     }
 
     fn show(&self, rows: &[Row]) -> Result<()> {
-        if let Some(out) = &self.out {
-            write_atomically(out, bound::json(rows).as_bytes())
-                .map_err(|e| failed(&out.display().to_string(), e))?;
-        }
+        let write = |path: &PathBuf, text: String| {
+            let failure = |e| failed(&path.display().to_string(), e);
+            write_atomically(path, text.as_bytes()).map_err(failure)
+        };
+        self.out.as_ref().map_or(Ok(()), |out| write(out, bound::json(rows)))?;
+        self.svg.as_ref().map_or(Ok(()), |svg| write(svg, bound::svg(rows)))?;
         if self.json {
             return format::put(&bound::json(rows));
         }

@@ -1,6 +1,8 @@
-//! Bounds as text and JSON: a table of all, then the terms of each.
+//! Bounds as text, JSON and a picture. The text is a table of all, then the terms of each.
 
 use super::grouped;
+use super::picture;
+use super::svg;
 use super::table::fitted;
 use super::text::plain_table;
 use super::width::Width;
@@ -68,4 +70,9 @@ fn terms(row: &Row, width: Width) -> String {
 pub(crate) fn json(rows: &[Row]) -> String {
     let value = json!({ "bounds": rows, "assumptions": ASSUMPTIONS });
     serde_json::to_string_pretty(&value).expect("it is plain data") + "\n"
+}
+
+/// Returns a picture of the bounds, of which there is at least one, beside the measured maxima.
+pub(crate) fn svg(rows: &[Row]) -> String {
+    svg::draw(&picture::bound::chart(rows))
 }

@@ -2,6 +2,7 @@
 //! files draw the same numbers.
 
 mod axis;
+pub(crate) mod bound;
 mod ccdf;
 mod curve;
 mod histogram;
