@@ -156,7 +156,9 @@ fn places(btf: &Btf<'_>) -> Result<[u32; 3], RecorderError> {
         return Err(RecorderError::MissingFeature("scheduler and softirq tracepoints"));
     }
     let found = variables(btf);
-    if found.preempt_count == 0 || found.runqueues == 0 {
+    // On arm64 the count is in the task, not a per-CPU variable.
+    let of_cpu = found.preempt_count != 0 && found.runqueues != 0;
+    if !(cfg!(target_arch = "aarch64") || of_cpu) {
         return Err(RecorderError::MissingFeature("per-CPU preemption count that can be read"));
     }
     if !has_member(btf, "cfs_rq", "rq") {

@@ -163,6 +163,10 @@ pub struct Machine {
     /// Whether the kernel calls the firmware's EFI runtime services.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub efi_runtime: Option<bool>,
+    /// Firmware that runs on the CPUs beside the kernel, as the device tree names it: `psci`,
+    /// `optee`, `scmi`, `sdei`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub firmware: Vec<String>,
     /// The active tracer of the main trace buffer; `nop` is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracer: Option<String>,

@@ -116,7 +116,7 @@ impl SpannedText {
 /// How a cell is measured. A choice on an axis overrides earlier axes and the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
-    /// The target.
+    /// The target. After a `+` it is the end of the target that earlier axes set.
     pub on: Option<SpannedText>,
     /// Probes with their keys, as on the command line.
     pub probes: Option<Vec<SpannedText>>,
@@ -273,7 +273,7 @@ impl Terms {
     #[must_use]
     fn overridden_by(&self, other: &Terms) -> Terms {
         Terms {
-            on: other.on.clone().or_else(|| self.on.clone()),
+            on: target(self.on.as_ref(), other.on.as_ref()),
             probes: other.probes.clone().or_else(|| self.probes.clone()),
             scans: other.scans.clone().or_else(|| self.scans.clone()),
             loads: other.loads.clone().or_else(|| self.loads.clone()),
@@ -286,6 +286,14 @@ impl Terms {
             repeat: other.repeat.or(self.repeat),
         }
     }
+}
+
+/// Returns the target that a choice sets: its own, or that of earlier axes with the text after its
+/// `+` appended.
+fn target(before: Option<&SpannedText>, set: Option<&SpannedText>) -> Option<SpannedText> {
+    let appended = set.and_then(|set| set.text.strip_prefix('+')).zip(before);
+    let Some((end, before)) = appended else { return set.or(before).cloned() };
+    Some(SpannedText { text: format!("{}{end}", before.text), at: before.at })
 }
 
 /// Returns line and column, both from 1, of a byte offset in a text.

@@ -9,6 +9,7 @@ pub(super) const CHECKS: &[Check] = &[
     ("steal", steal),
     ("efi-runtime", efi_runtime),
     ("system-management", system_management),
+    ("firmware", firmware),
     ("graphics", graphics),
 ];
 
@@ -64,6 +65,34 @@ fn system_management(machine: &Machine) -> Option<Diagnosis> {
         "In system management mode the firmware stops the kernel, which cannot notice it.",
         "If the count grows during a measurement, disable its source in the firmware setup: USB \
          legacy support, memory scrubbing, power capping.",
+    )
+}
+
+/// Says why nothing shows whether the firmware takes the CPU. On x86 it does so in system management
+/// mode, which some processors count; on arm64 in calls of PSCI and OP-TEE, and in interrupts of the
+/// secure world, which none counts.
+fn firmware(machine: &Machine) -> Option<Diagnosis> {
+    let arch = machine.processor.arch.as_deref()?;
+    let reason = match (arch, machine.hypervisor.is_some()) {
+        (_, true) => "in a virtual machine it looks like time of the host",
+        ("x86_64", _) if machine.counters.smi.is_some() => return None,
+        ("x86_64", _) => {
+            "the count of system management interrupts can't be read, which needs an Intel \
+             processor, the module msr and root"
+        }
+        _ => "this architecture has no counter for it",
+    };
+    let parts = match machine.firmware.as_slice() {
+        [] => String::new(),
+        names => format!(" ({})", few(names)),
+    };
+    Diagnosis::new(
+        Severity::Info,
+        format!("time taken by the firmware{parts} is not seen on this machine: {reason}"),
+        "While the firmware runs, the kernel gets no interrupt and records nothing.",
+        "Without other load, `latlab explain noise` lists the gaps of a busy loop: those that stay \
+         unexplained are the firmware's or the hardware's. The kernel's tracer hwlat looks for them \
+         with interrupts disabled (`CONFIG_HWLAT_TRACER`).",
     )
 }
 

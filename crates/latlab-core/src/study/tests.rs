@@ -117,6 +117,24 @@ fn cells_are_all_combinations_and_later_axes_override_earlier_ones() {
 }
 
 #[test]
+fn target_after_a_plus_is_appended_to_that_of_earlier_axes() {
+    let axis = "[[axis]]\nname = \"model\"\neach = [{ label = \"plain\" }, { label = \"lazy\", on = \"+-lazy\" }]\n\n[[figure]]";
+    let study = Study::read(
+        &STUDY
+            .replacen("[[figure]]", axis, 1)
+            .replace("rt.idle", "rt.idle.plain")
+            .replace("rt.fork", "rt.fork.plain"),
+    );
+    let targets: Vec<String> = study
+        .expect("a study")
+        .cells
+        .iter()
+        .map(|cell| cell.terms.on.as_ref().expect("a target").text.clone())
+        .collect();
+    assert_eq!(targets[..2], ["lab:rt", "lab:rt-lazy"]);
+}
+
+#[test]
 fn findings_have_measured_and_published_values() {
     let study = Study::read(STUDY).unwrap();
     let measured = [Some(vec![record(&[5, 70]), record(&[90])]), None, None, None];

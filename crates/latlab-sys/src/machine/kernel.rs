@@ -18,6 +18,20 @@ pub(super) fn read(root: &Root, machine: &mut Machine) {
     machine.lockdown = root.chosen("sys/kernel/security/lockdown");
     machine.gpu_drivers = gpu_drivers(root);
     machine.efi_runtime = efi_runtime(root, machine);
+    machine.firmware = firmware(root);
+}
+
+/// The firmware that the device tree names (Documentation/devicetree/bindings/arm/psci.yaml and
+/// bindings/firmware). Each runs on the CPUs in a mode in which the kernel gets no interrupt.
+fn firmware(root: &Root) -> Vec<String> {
+    const NODES: [(&str, &str); 4] = [
+        ("psci", "psci"),
+        ("optee", "firmware/optee"),
+        ("scmi", "firmware/scmi"),
+        ("sdei", "firmware/sdei"),
+    ];
+    let present = |(_, node): &&(&str, &str)| root.has(format!("proc/device-tree/{node}"));
+    NODES.iter().filter(present).map(|(name, _)| (*name).to_owned()).collect()
 }
 
 /// The drivers of the graphics cards.

@@ -90,6 +90,12 @@ pub(super) fn cases() -> Vec<(&'static str, &'static str, Value)> {
         ),
         ("efi-runtime", "medium", json!({"efi_runtime": true})),
         ("system-management", "info", json!({"counters": {"smi": 12}})),
+        ("firmware", "info", json!({"processor": {"arch": "x86_64"}})),
+        (
+            "firmware",
+            "info",
+            json!({"processor": {"arch": "aarch64"}, "firmware": ["psci", "optee"]}),
+        ),
         ("graphics", "medium", json!({"gpu_drivers": ["amdgpu", "i915"]})),
         ("graphics", "info", json!({"gpu_drivers": ["amdgpu"]})),
         (
