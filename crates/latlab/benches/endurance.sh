@@ -68,7 +68,7 @@ judge() {
     echo "$seconds s on $target"
     "$latlab" exec --on "$target" --limit $((3 * seconds + 36000))s --with /bin/sh --with /bin/cat \
         --with /bin/date --with /bin/sleep -- sh -c "seconds=$seconds; load='$load'; $guest" \
-        2>"$log.errors" | tee "$log" | sed '/^record:/,$d' || { tail -20 "$log.errors"; exit 1; }
+        2>"$log.errors" | tee "$log" | sed -u '/^record:/,$d' || { tail -20 "$log.errors"; exit 1; }
     python3 - "$log" "$seconds" "${load:+disturbed}" <<'JUDGE'
 import json, sys
 printed, record = open(sys.argv[1]).read().split("record:\n")
