@@ -49,6 +49,24 @@ pub fn elf(bytes: &[u8]) {
     fuzz::elf(bytes);
 }
 
+/// Events of a check, one after another: a byte chooses the length of each.
+pub fn events(bytes: &[u8]) {
+    let mut rest = bytes;
+    let events = std::iter::from_fn(|| {
+        let (first, after) = rest.split_first()?;
+        let length = if first & 1 == 0 { 120 } else { 192 };
+        let event;
+        (event, rest) = after.split_at(after.len().min(length));
+        Some(event)
+    });
+    fuzz::check_events(events.filter_map(latlab_bpf::fuzz::observed));
+}
+
+/// A program that is checked.
+pub fn image(bytes: &[u8]) {
+    fuzz::image(bytes);
+}
+
 /// A request of metrics.
 pub fn http(bytes: &[u8]) {
     fuzz::http(bytes);

@@ -2,6 +2,7 @@
 
 mod layout;
 
+pub(crate) use layout::observed;
 pub use layout::{Observed, UserStack};
 
 use crate::kernel::{PAGE_FAULTS, has_tracepoint, needs_page_faults, variables};
@@ -209,7 +210,7 @@ fn reader(
     let mut builder = RingBufferBuilder::new();
     builder.add(notes, move |bytes| {
         let mut received = lock(&received);
-        received.extend(layout::observed(bytes));
+        received.extend(observed(bytes));
         if received.len() < BATCH { 0 } else { STOP }
     })?;
     builder.build()

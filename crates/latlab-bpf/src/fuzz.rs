@@ -1,5 +1,6 @@
 //! What the fuzz targets reach of this crate: the decoder of what the BPF programs send.
 
+use crate::check::{self, Observed};
 use crate::layout::{duration, ring, window};
 use latlab_core::explain::{Event, Window};
 
@@ -12,4 +13,12 @@ pub fn window_and_ring(bytes: &[u8]) {
         assert!(waking_stack.len() <= 32 && switch_stack.len() <= 32);
     }
     assert!(in_order(&ring(bytes)));
+}
+
+/// An event of a check.
+pub fn observed(bytes: &[u8]) -> Option<Observed> {
+    let observed = check::observed(bytes);
+    let length = observed.as_ref().and_then(|one| Some(one.stack.as_ref()?.bytes.len()));
+    assert!(length.is_none_or(|length| length < bytes.len()));
+    observed
 }

@@ -1,7 +1,7 @@
 //! Checking whether a program is real-time: its threads are watched while it runs.
 
-mod image;
-mod marks;
+pub(crate) mod image;
+pub(crate) mod marks;
 mod stacks;
 mod watch;
 

@@ -4,6 +4,8 @@
 use crate::adapt::control::http;
 use crate::adapt::log_file;
 use crate::call::CALLS;
+use crate::check::image::{Image, binds_lazily};
+use crate::check::marks::marks_with_offsets;
 use crate::engine::Prepared;
 use crate::format::picture::{NamedRecord, charts};
 use crate::format::width::Width;
@@ -25,7 +27,9 @@ use crate::probe::PROBES;
 use crate::study::slurm;
 use crate::target::ssh::connection::next_line;
 use crate::target::ssh::host::Host;
-use latlab_core::check::Report;
+use blazesym::symbolize::Symbolizer;
+use latlab_bpf::{Observed, UserStack};
+use latlab_core::check::{EventKind, Judge, Report};
 use latlab_core::mechanism::status::Status;
 use latlab_core::plan::{Part, Plan};
 use latlab_core::record::Record;
@@ -202,6 +206,41 @@ pub fn check_report(text: &str) {
     let _ = crate::format::check::text(&report, &[]);
     let _ = junit::xml("check", &crate::format::check::cases(&report, &[]));
     let _ = html::check::page(&[("report".to_owned(), report)]);
+}
+
+/// The events of a check, which are judged.
+pub fn check_events(events: impl Iterator<Item = Observed>) {
+    let mut judge = Judge::new(None);
+    for (nth, observed) in events.enumerate() {
+        let mut event = observed.event;
+        if let EventKind::Enter { stack, .. } | EventKind::Fault { stack, .. } = &mut event.kind {
+            *stack = observed.stack.and_then(|_| u32::try_from(nth).ok());
+        }
+        judge.add(event);
+    }
+    let report = judge.report(&mut |_, _| Vec::new(), &|_| true);
+    check_report(&serde_json::to_string(&report).expect("it is plain data"));
+}
+
+/// The file of a program that is checked: its marks, and the functions on a stack within it.
+pub fn image(bytes: &[u8]) {
+    const AT: u64 = 0x10_0000;
+    let Ok(mut file) = latlab_sys::file::in_memory() else { return };
+    file.write_all(bytes).expect("memory takes it");
+    let again = || file.try_clone().expect("a descriptor is free");
+    let _ = (binds_lazily(again()), marks_with_offsets(again()));
+    let line = format!("{AT:x}-{:x} r-xp 00000000 00:00 0 /program", 2 * AT);
+    let Some(mut image) = Image::of_file(&file, &line) else { return };
+    let bytes: Vec<u8> = (0..64).flat_map(|nth| (AT + 0x2b0 + nth).to_ne_bytes()).collect();
+    let symbolizer = Symbolizer::new();
+    for ip in [AT, AT + 0x2b4, AT + 0x2c8] {
+        let stack = UserStack { ip, sp: AT * 4, bp: AT * 4 + 64, lr: AT + 32, bytes: bytes.clone() };
+        for address in image.unwind(&stack) {
+            let frames = image.frames(&symbolizer, address);
+            let _ = image.lacks(&frames);
+            assert!(!frames.is_empty());
+        }
+    }
 }
 
 /// A log of the daemon.

@@ -38,7 +38,7 @@ const NOTE: usize = 40 + VALUES * 8;
 const STACK: usize = NOTE + 16 + 32 + 8;
 
 /// Decodes a `struct note` or a `struct long_note`. None if it is incomplete or of another kind.
-pub(super) fn observed(bytes: &[u8]) -> Option<Observed> {
+pub(crate) fn observed(bytes: &[u8]) -> Option<Observed> {
     let [tid, pid] = [word(bytes, 8)?, word(bytes, 12)?];
     let prio = i16::from_ne_bytes(bytes.get(16..18)?.try_into().ok()?);
     let (policy, kind) = (*bytes.get(18)?, *bytes.get(19)?);

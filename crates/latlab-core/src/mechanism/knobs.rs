@@ -88,7 +88,7 @@ fn why_changed(knob: &str, set: &str, now: Option<&str>) -> Option<String> {
         Some(now) if now == set => None,
         // The kernel ejects a scheduler that lets tasks wait too long.
         Some("none") if knob == SCHED_EXT => Some("the scheduler is no longer loaded".to_owned()),
-        Some(now) => Some(format!("another program changed it from {set} to {now}")),
+        Some(now) => Some(format!("something else changed it from {set} to {now}")),
         None => Some("it can't be read any more".to_owned()),
     }
 }

@@ -76,7 +76,7 @@ fn knob_changed_by_others_is_left_alone_for_good() {
     let first = adaptation.decide(&machine.seen(None));
     machine.carry_out(&first);
     machine.knobs[0].value = "voluntary".to_owned();
-    let because = "another program changed it from lazy to voluntary".to_owned();
+    let because = "something else changed it from lazy to voluntary".to_owned();
     let (mechanism, knob) = ("suppress".to_owned(), "preempt".to_owned());
     let expected = Decision::Stop { mechanism, knob, thread: None, because };
     assert_eq!(adaptation.decide(&machine.seen(None)), [expected]);

@@ -18,7 +18,7 @@ use std::path::Path;
 type Bytes = Vec<u8>;
 
 /// The executable files of a process, kept open, so that they can be read after it has ended.
-pub(super) struct Image {
+pub(crate) struct Image {
     pub(super) pid: u32,
     /// When it was first read.
     pub(super) at: Nanos,
@@ -53,11 +53,22 @@ const RUST: &str = "/rustc";
 const DEPTH: usize = 48;
 
 impl Image {
+    fn new(pid: u32) -> Image {
+        let (unwinder, cache) = (UnwinderNative::new(), CacheNative::new());
+        Image { pid, at: clock::now(), parts: Vec::new(), unwinder, cache, lazy: false }
+    }
+
+    /// An image of one file, mapped by a line of `/proc/PID/maps`, for the fuzz targets.
+    pub(crate) fn of_file(file: &File, line: &str) -> Option<Image> {
+        let mut image = Image::new(0);
+        let file = Some(file.try_clone().ok()?);
+        image.add(Mapped { file, ..Mapped::of(line)? });
+        Some(image)
+    }
+
     /// Reads the image of a process. None if it has ended.
     pub(super) fn read(pid: u32) -> Option<Image> {
-        let (unwinder, cache) = (UnwinderNative::new(), CacheNative::new());
-        let at = clock::now();
-        let mut image = Image { pid, at, parts: Vec::new(), unwinder, cache, lazy: false };
+        let mut image = Image::new(pid);
         image.update();
         let file = File::open(format!("/proc/{pid}/exe")).ok()?;
         let now = Root::default().bytes(format!("proc/{pid}/environ")).unwrap_or_default();
@@ -106,7 +117,7 @@ impl Image {
 
     /// The addresses of the functions on a stack, the innermost first. Return addresses are those of
     /// the call.
-    pub(super) fn unwind(&mut self, stack: &UserStack) -> Vec<u64> {
+    pub(crate) fn unwind(&mut self, stack: &UserStack) -> Vec<u64> {
         let mut read = |address: u64| {
             let at = usize::try_from(address.checked_sub(stack.sp).ok_or(())?).map_err(|_| ())?;
             let bytes = stack.bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
@@ -125,7 +136,7 @@ impl Image {
     }
 
     /// The functions at an address, the innermost of inlined ones first.
-    pub(super) fn frames(&self, symbolizer: &Symbolizer, address: u64) -> Vec<Frame> {
+    pub(crate) fn frames(&self, symbolizer: &Symbolizer, address: u64) -> Vec<Frame> {
         let inside = |part: &&Mapped| (part.start..part.end).contains(&address);
         let Some(part) = self.parts.iter().find(inside) else {
             let module = "unknown".to_owned();
@@ -162,7 +173,7 @@ impl Image {
     }
 
     /// What the files that stacks lead through lack, and how to get it.
-    pub(super) fn lacks(&self, frames: &[Frame]) -> Option<String> {
+    pub(crate) fn lacks(&self, frames: &[Frame]) -> Option<String> {
         let own = frames.iter().find(|frame| !frame.library)?;
         let part = self.parts.iter().find(|part| part.name == own.module)?;
         let name = &part.name;
@@ -271,7 +282,7 @@ fn sections(object: &Elfs<'_>) -> ExplicitModuleSectionInfo<Bytes> {
 }
 
 /// Whether the dynamic linker binds the functions of libraries when they are first called.
-fn binds_lazily(file: File) -> bool {
+pub(crate) fn binds_lazily(file: File) -> bool {
     /// Tags and flags of the dynamic section (`elf.h`).
     const JMPREL: u64 = 23;
     const BIND_NOW: u64 = 24;

@@ -84,7 +84,7 @@ impl Marks {
 }
 
 /// The marks of a file, with the offset in it of the instruction to observe.
-fn marks_with_offsets(file: File) -> Option<Vec<(u64, MarkOfFile)>> {
+pub(crate) fn marks_with_offsets(file: File) -> Option<Vec<(u64, MarkOfFile)>> {
     let cache = ReadCache::new(file);
     let object = object::File::parse(&cache).ok()?;
     let notes = object.section_by_name(".note.stapsdt")?;

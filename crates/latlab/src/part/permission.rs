@@ -23,6 +23,8 @@ pub(crate) fn refused(policy: &str, error: &io::Error, instead: &str) -> Failure
              and a period of 100us to 4s"
                 .to_owned(),
         ),
+        // The thread or process that tries it did not start, and the error says so.
+        None => Failure::Failed(error.to_string()),
         _ => failed(&format!("the policy {policy} was refused"), error),
     }
 }
@@ -52,6 +54,13 @@ mod tests {
 
     fn refusal(machine: &Machine) -> String {
         missing("fifo", &doctor::diagnose(machine), "").to_string()
+    }
+
+    #[test]
+    fn thread_that_can_not_start_is_no_refusal_of_its_policy() {
+        let why = "a thread can't be started: Resource temporarily unavailable";
+        let error = io::Error::new(io::ErrorKind::WouldBlock, why);
+        assert_eq!(refused("fifo", &error, "").to_string(), why);
     }
 
     #[test]

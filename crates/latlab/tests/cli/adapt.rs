@@ -101,10 +101,10 @@ fn knob_changed_by_somebody_else_is_left_alone() {
     let after = "(lazy)\n5000000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
     assert_eq!(output.stdout, format!("{meanwhile}{after}"), "{output:?}");
     let message =
-        "suppress: preempt is left alone from now on: another program changed it from lazy to full";
+        "suppress: preempt is left alone from now on: something else changed it from lazy to full";
     assert!(output.stderr.contains(message), "{output:?}");
     let message =
-        "base_slice is left alone from now on: another program changed it from 3000000 to 5000000";
+        "base_slice is left alone from now on: something else changed it from 3000000 to 5000000";
     assert!(output.stderr.contains(message), "{output:?}");
 }
 

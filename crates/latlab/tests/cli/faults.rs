@@ -112,13 +112,23 @@ fn each_of(
         let mut nth = 1;
         while let Some(result) = attempt(*fault, nth) {
             tried += 1;
-            wrong.extend(result.err().map(|why| format!("{fault:?}, call {nth}: {why}")));
+            if let Err(why) = result {
+                tell(&format!("wrong: {name}, {fault:?}, call {nth}: {why}"));
+                wrong.push(format!("{fault:?}, call {nth}: {why}"));
+            }
             nth += stride().unwrap_or(nth);
         }
+        if stride().is_some() {
+            tell(&format!("{tried} faults: {name}, up to {fault:?}"));
+        }
     }
-    // Written directly: the test harness hides what a passing test prints with `eprintln`.
-    let told = writeln!(std::io::stderr(), "{tried} faults: {name}, {} wrong", wrong.len());
-    told.expect("standard error is open");
+    tell(&format!("{tried} faults: {name}, {} wrong", wrong.len()));
     assert!(wrong.is_empty(), "{} of {tried}: {wrong:#?}", wrong.len());
     assert!(tried > 4, "few calls were made to fail");
+}
+
+/// Written directly: the test harness hides what a passing test prints with `eprintln`, and shows what
+/// a long one prints at its end only.
+fn tell(line: &str) {
+    writeln!(std::io::stderr(), "{line}").expect("standard error is open");
 }

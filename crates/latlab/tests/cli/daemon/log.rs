@@ -38,7 +38,7 @@ fn replay_of_log_repeats_its_decisions() {
     let replayed = run(command("adapt --replay").arg(&path));
     assert_eq!(replayed.code(), Some(0), "{replayed:?}");
     assert!(replayed.stdout.ends_with(" decisions: all decisions identical\n"), "{replayed:?}");
-    assert!(text.contains("another program changed it from 0 to 1"), "{text}");
+    assert!(text.contains("something else changed it from 0 to 1"), "{text}");
 
     fs::write(&path, text.replacen("\"to\":\"lazy\"", "\"to\":\"none\"", 1)).unwrap();
     let place = format!("{}, line 2: logged: suppress: preempt goes ", path.display());
