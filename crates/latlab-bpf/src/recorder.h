@@ -32,6 +32,7 @@ enum kind {
 	CALLBACK_END,
 	PAGE_FAULT,
 	EXPIRY,	/* TIMER_INTERRUPT, and TIMER of the first callback in it */
+	CALLED = 32,	/* the function is comm[0] of `task`, whose PID is SAME; `other` asked for it */
 };
 
 /* A task as recorded in an event. */
@@ -59,7 +60,7 @@ struct event {
 	__u64 at;
 	struct who task;	/* current */
 	union {
-		struct who other;	/* SWITCH, WAKING */
+		struct who other;	/* SWITCH, WAKING, CALLED */
 		__u64 value[3];
 	};
 };
