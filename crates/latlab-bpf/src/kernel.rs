@@ -85,11 +85,13 @@ pub(crate) fn is_non_preemptible() -> bool {
 const IMPLIED: [&str; 2] = ["hrtimer_expire_exit", "local_timer_entry"];
 /// Programs that tell nothing on a single CPU: of interrupts by other CPUs, and of tasks that go to
 /// them.
-const BETWEEN_CPUS: [&str; 8] = [
+const BETWEEN_CPUS: [&str; 10] = [
     "call_function_entry",
     "call_function_exit",
     "call_function_single_entry",
     "call_function_single_exit",
+    "csd_function_entry",
+    "csd_queue_cpu",
     "reschedule_entry",
     "reschedule_exit",
     "sched_migrate_task",

@@ -1,7 +1,7 @@
 //! The data layout of `recorder.h`: windows are decoded from bytes, settings encoded.
 
 use crate::kernel::Variables;
-use latlab_core::explain::{Comm, Event, EventKind, InterruptedContext, Line, Task, Window};
+use latlab_core::explain::{Call, Comm, Event, EventKind, InterruptedContext, Line, Task, Window};
 use latlab_core::time::Nanos;
 
 /// Size of a `struct watched` in bytes; it begins with the PID of its task.
@@ -17,6 +17,8 @@ const EVENT: usize = 64;
 const SAME: u32 = u32::MAX;
 /// The kind of an event that is a timer interrupt with its first callback.
 const EXPIRY: u8 = 17;
+/// The kind of an event that is a function called by another CPU.
+const CALLED: u8 = 19;
 const FRAMES: usize = 32;
 /// Size of the state of a CPU in `struct ring`, which its events follow.
 const RING: usize = 368;
@@ -252,7 +254,10 @@ impl Reader<'_> {
         let (stolen, at) = (self.u16(), self.time());
         let (task, _) = self.who();
         let rest: [u8; 24] = self.take();
-        let what = what(kind, flag == 1, &rest)?;
+        let what = match kind {
+            CALLED => called(task, &rest),
+            _ => what(kind, flag == 1, &rest)?,
+        };
         // The total so far; `stolen_since_previous` converts it.
         let stolen = Nanos(stolen.into());
         let event = Event { at, task, kind: what, stolen };
@@ -289,6 +294,13 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
         18 => EventKind::Current,
         _ => return None,
     })
+}
+
+/// A function that another CPU asked for: its address stands in the name of the event's task.
+fn called(task: Task, rest: &[u8; 24]) -> EventKind {
+    let (sender, cpu) = Reader(rest).who();
+    let function = Reader(&task.comm.0).u64();
+    EventKind::Called(Call { function, sender, cpu })
 }
 
 /// The first callback of an interrupt, of which the event tells.

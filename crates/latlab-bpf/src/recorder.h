@@ -33,6 +33,7 @@ enum kind {
 	PAGE_FAULT,
 	EXPIRY,	/* TIMER_INTERRUPT, and TIMER of the first callback in it */
 	CURRENT,	/* the task, after switches that were not recorded */
+	CALLED,	/* the function is comm[0] of `task`, whose PID is SAME; `other` asked for it */
 };
 
 /* A task as recorded in an event. */
@@ -60,7 +61,7 @@ struct event {
 	__u64 at;
 	struct who task;	/* current */
 	union {
-		struct who other;	/* SWITCH, WAKING */
+		struct who other;	/* SWITCH, WAKING, CALLED */
 		__u64 value[3];
 	};
 };

@@ -37,11 +37,13 @@ fn object_is_what_the_sources_compile_to() {
 }
 
 /// Programs that are loaded on other machines only: without a local APIC timer, with several CPUs.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 12] = [
     "call_function_entry",
     "call_function_exit",
     "call_function_single_entry",
     "call_function_single_exit",
+    "csd_function_entry",
+    "csd_queue_cpu",
     "hrtimer_expire_exit",
     "local_timer_entry",
     "reschedule_entry",

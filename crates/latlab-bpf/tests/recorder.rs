@@ -2,10 +2,14 @@
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 
 use latlab_bpf::{Recorder, Watch};
-use latlab_core::explain::{Comm, EventKind, Window};
+use latlab_core::cpulist::CpuList;
+use latlab_core::explain::{Call, Comm, EventKind, Window};
+use latlab_core::symbols::Symbols;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
+use latlab_sys::cpu;
 use latlab_sys::sched::{self, Policy};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
@@ -252,4 +256,64 @@ fn windows_that_come_too_fast_are_counted_as_lost() {
     let lost = recorder.losses().windows;
     let windows = recorded(&mut recorder, pid, usize::MAX);
     assert!(lost > 0 && !windows.is_empty(), "{lost} lost, {} received", windows.len());
+}
+
+/// Memory that is returned at once, so that each drop ends a mapping.
+const MAPPED: usize = 64 << 20;
+
+/// While one thread of this process runs on the sleeper's CPU, another one ends mappings on the other
+/// CPU, which has to make the first forget them (TLB shootdown).
+#[test]
+fn function_call_names_the_thread_and_the_cpu_that_asked_for_it() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let cpus = cpu::allowed().expect("the CPUs are known");
+    let [first, second] = [cpus.iter().next(), cpus.iter().nth(1)];
+    let (Some(first), Some(second)) = (first, second) else {
+        latlab_testing::not_run(latlab_testing::Missing::Optional, "it needs two CPUs");
+        return;
+    };
+    let on = |cpu| cpu::pin(&CpuList::from_iter([cpu])).expect("the thread may run there");
+    let mut recorder =
+        Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
+    on(first);
+    let sleeper = Sleeper::new(SLEEPS, PERIOD);
+    let pid = sleeper.pid;
+    recorder.watch(pid).expect("the thread can be watched");
+    let ends = AtomicBool::new(false);
+    let (thread, windows) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            on(first);
+            while !ends.load(Ordering::Relaxed) {}
+        });
+        let (sender, thread) = mpsc::channel();
+        let ends = &ends;
+        scope.spawn(move || {
+            on(second);
+            sender.send(sched::thread_id().cast_unsigned()).expect("the test receives");
+            while !ends.load(Ordering::Relaxed) {
+                let mut memory = Vec::with_capacity(MAPPED);
+                memory.push(1_u8);
+                drop(std::hint::black_box(memory));
+            }
+        });
+        let thread = thread.recv().expect("the thread sends");
+        sleeper.sleep();
+        let windows = recorded(&mut recorder, pid, SLEEPS);
+        ends.store(true, Ordering::Relaxed);
+        (thread, windows)
+    });
+    let calls = windows.iter().flat_map(|window| &window.events).filter_map(|event| {
+        let EventKind::Called(call) = event.kind else { return None };
+        (call.sender.pid == thread).then_some(call)
+    });
+    let calls: Vec<_> = calls.collect();
+    let symbols = std::fs::read_to_string("/proc/kallsyms").expect("there are symbols");
+    let symbols = Symbols::parse(&symbols).expect("the test runs as root");
+    let is_shootdown = |call: &Call| {
+        symbols.find(call.function).is_some_and(|symbol| symbol.function == "flush_tlb_func")
+    };
+    assert!(calls.iter().any(is_shootdown), "{calls:?}");
+    assert!(calls.iter().all(|call| call.cpu == second), "{calls:?}");
 }

@@ -115,6 +115,8 @@ pub enum EventKind {
     CallbackEnd,
     /// The current task has had the CPU since then; the context switches before were not recorded.
     Current,
+    /// A function begins that another CPU asked for (`csd:csd_function_entry`).
+    Called(Call),
     /// The current task takes a page fault (`exceptions:page_fault_user`).
     PageFault {
         /// The faulting address.
@@ -133,6 +135,17 @@ pub enum Line {
     Reschedule,
     /// The function-call interrupt from another CPU.
     Call,
+}
+
+/// A function that a CPU runs for another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The address of the function.
+    pub function: u64,
+    /// The current task of the CPU that asked for it.
+    pub sender: Task,
+    /// The CPU that asked for it.
+    pub cpu: u32,
 }
 
 /// The context that an interrupt interrupted, where the kernel's registers could be read.

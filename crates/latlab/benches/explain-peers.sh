@@ -18,7 +18,7 @@ mkdir -p "$out"
 guest() { # PROFILE SCRIPT [MODULE]
     local load=
     [ -z "${3:-}" ] || load="$box insmod $3;"
-    "$latlab" exec --limit 5min --on "lab:$1" --with "$tools/rtla" --with "$tools/perf" --with "$latlab" \
+    "$latlab" exec --limit 20min --on "lab:$1" --with "$tools/rtla" --with "$tools/perf" --with "$latlab" \
         --with /lib/x86_64-linux-gnu/libgcc_s.so.1 ${3:+--with "$3"} -- "$box" sh -c "$load $2" 2>&1 || true
 }
 
@@ -41,10 +41,10 @@ names() {
                 --on "lab:$profile" >"$out/$profile.$cause.latlab" 2>&1 || true
             inject="$latlab run inject:cause=$cause,time=300us --warm-up 0 --json --count"
             script+="
-                echo == $cause timerlat; $inject 200 >/dev/null 2>&1 & $box sleep 0.4
-                $tools/rtla timerlat top -k -c 0 -P f:90 -p 1007 -q -d 1s -a 150; wait
-                echo == $cause osnoise; $inject 300 >/dev/null 2>&1 & $box sleep 0.4
-                $tools/rtla osnoise top -c 0 -P f:1 -q -d 2s -p 500000 -r 450000; wait
+                echo == $cause timerlat; $inject 900 >/dev/null 2>&1 & $box sleep 0.5
+                $tools/rtla timerlat top -k -c 0 -P f:90 -p 1007 -q -d 2s -a 150; $box kill -9 \$!; wait
+                echo == $cause osnoise; $inject 900 >/dev/null 2>&1 & $box sleep 0.5
+                $tools/rtla osnoise top -c 0 -P f:1 -q -d 2s -p 500000 -r 450000; $box kill -9 \$!; wait
                 echo == $cause perf sched
                 $tools/perf sched record -q -o /tmp/data -- $inject 20 >/dev/null 2>&1
                 $tools/perf sched -i /tmp/data timehist 2>/dev/null | $box grep -B2 ' inject/0' | $box tail -9"
@@ -61,11 +61,11 @@ cost() {
         echo "$profile alone $(guest "$profile" "$cyclic" | p50)"
         echo "$profile explained $($latlab explain --traced cyclic --count 500 --on "lab:$profile" --json 2>/dev/null | p50)"
         echo "$profile perf-sched $(guest "$profile" "$tools/perf sched record -q -o /tmp/data -- $cyclic" | p50)"
-        echo "$profile osnoise $(guest "$profile" "$tools/rtla osnoise hist -c 0 -P f:1 -q -d 20s -r 900000 >/dev/null & $box sleep 2; $cyclic" | p50)"
-        echo "$profile timerlat-beside $(guest "$profile" "$tools/rtla timerlat hist -k -c 0 -P f:80 -q -d 20s >/dev/null & $box sleep 2; $cyclic" | p50)"
+        echo "$profile osnoise $(guest "$profile" "$tools/rtla osnoise hist -c 0 -P f:1 -q -d 60s -r 900000 >/dev/null & $box sleep 6; $cyclic" | p50)"
+        echo "$profile timerlat-beside $(guest "$profile" "$tools/rtla timerlat hist -k -c 0 -P f:80 -q -d 60s >/dev/null & $box sleep 6; $cyclic" | p50)"
         guest "$profile" "$tools/rtla timerlat hist -n -c 0 -P f:90 -d 2s -b 100 -E 9999" >"$out/$profile.timerlat"
         guest "$profile" "$tools/rtla timerlat hist -k -n -c 0 -P f:90 -d 2s -b 100 -E 9999" >"$out/$profile.timerlat-k"
-        tail -6 "$out/$profile.timerlat" "$out/$profile.timerlat-k"
+        tail -n 6 "$out/$profile.timerlat"; tail -n 6 "$out/$profile.timerlat-k"
     done
 }
 

@@ -21,6 +21,8 @@ pub struct Culprit {
     pub task: Option<Task>,
     /// The interrupt.
     pub line: Option<Line>,
+    /// The task and the CPU that asked for what the interrupt ran.
+    pub sender: Option<(Task, u32)>,
     /// The softirq, by its number.
     pub softirq: Option<u8>,
     /// Kernel stack, innermost function first.

@@ -80,7 +80,14 @@ impl Names {
 
     fn named(&self, culprit: &Culprit, named: impl Fn(Task) -> String) -> String {
         match (culprit.line, culprit.softirq, culprit.task) {
-            (Some(line), ..) => self.interrupt(line),
+            (Some(line), ..) => match culprit.sender {
+                Some((task, cpu)) => {
+                    let sender = Culprit { task: Some(task), ..Culprit::default() };
+                    let sender = self.named(&sender, named);
+                    format!("{} by {sender} on CPU {cpu}", self.interrupt(line))
+                }
+                None => self.interrupt(line),
+            },
             (None, Some(number), _) => softirq(number),
             (None, None, Some(task)) if task.is_idle() => "the idle task".to_owned(),
             (None, None, Some(task)) => named(task),
@@ -162,6 +169,10 @@ mod tests {
         assert_eq!(line(Line::Device(24)), "interrupt 24 (virtio0-input)");
         assert_eq!(line(Line::Device(9)), "interrupt 9");
         assert_eq!(line(Line::Timer), "timer interrupt");
+        let sender = Some((task(7), 1));
+        let call = Culprit { line: Some(Line::Call), sender, ..Culprit::default() };
+        assert_eq!(names().culprit(&call), "function call interrupt by task (pid 7) on CPU 1");
+        assert_eq!(names().kind(&call), "function call interrupt by task on CPU 1");
         let softirq = |n| names().culprit(&Culprit { softirq: Some(n), ..Culprit::default() });
         assert_eq!((softirq(3), softirq(77)), ("NET_RX".to_owned(), "softirq 77".to_owned()));
         let task = |pid| Culprit { task: Some(task(pid)), ..Culprit::default() };

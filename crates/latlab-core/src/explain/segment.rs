@@ -1,6 +1,6 @@
 //! Segments of a window, in each of which the CPU had one activity.
 
-use super::{Event, EventKind, InterruptedContext, Line, Task, Window};
+use super::{Call, Event, EventKind, InterruptedContext, Line, Task, Window};
 use crate::time::Nanos;
 
 /// A part of a window in which the activity of the CPU did not change.
@@ -39,6 +39,8 @@ pub struct Activity {
     pub task: Option<Task>,
     /// The interrupt that is being handled, and the context it interrupted.
     pub interrupt: Option<(Line, InterruptedContext)>,
+    /// The function that runs within it for another CPU.
+    pub called: Option<Call>,
     /// The high-resolution timer's callback that runs within it.
     pub timer: Option<u64>,
     /// The softirq that runs, on top of the task or in a softirq thread.
@@ -149,7 +151,10 @@ impl Activity {
                 *self = Activity { task: Some(event.task), ..Activity::default() }
             }
             EventKind::Interrupt { line, context } => self.interrupt = Some((line, context)),
-            EventKind::InterruptEnd => (self.interrupt, self.timer) = (None, None),
+            EventKind::InterruptEnd => {
+                (self.interrupt, self.called, self.timer) = (None, None, None);
+            }
+            EventKind::Called(call) => self.called = Some(call),
             EventKind::Softirq(number) => self.softirq = Some(number),
             EventKind::SoftirqEnd => {
                 (self.softirq, self.callback, self.timer) = (None, None, None);

@@ -9,7 +9,9 @@ use latlab_core::explain::{Line, Window};
 /// An interrupt handler ran: that of any interrupt, the waking one included.
 ///
 /// Recognized by `irq:irq_handler_entry` and the `irq_vectors` events (on arm64 the `ipi` events), from
-/// entry to exit. The delivery from the device to the handler is included if nothing can have delayed
+/// entry to exit. Of a function call from another CPU, the function is named, and who asked for it
+/// (`csd:csd_queue_cpu`, `csd:csd_function_entry`, Linux 6.4): a TLB shootdown is
+/// `flush_tlb_func`. The delivery from the device to the handler is included if nothing can have delayed
 /// it: if it took less than a microsecond, or if the interrupt came in user space, where interrupts
 /// are never disabled (Documentation/core-api/genericirq.rst).
 #[derive(Debug, clap::Args)]
@@ -28,7 +30,10 @@ impl Cause for Interrupt {
         let alone = activity.timer.filter(|_| activity.softirq.is_none()).map(|_| Line::Timer);
         let handled = activity.interrupt.map(|(line, _)| line).or(alone);
         let line = handled.or_else(|| delivered(segment, window, machine))?;
-        Some(Culprit { line: Some(line), ..Culprit::default() })
+        let called = activity.called.filter(|_| line == Line::Call);
+        let sender = called.map(|call| (call.sender, call.cpu));
+        let stack = called.map(|call| call.function).into_iter().collect();
+        Some(Culprit { line: Some(line), sender, stack, ..Culprit::default() })
     }
 }
 
@@ -65,6 +70,28 @@ mod tests {
             .map(|charge| charge.culprit.line)
             .collect();
         assert_eq!(lines, [Some(Line::Timer), Some(nvme)]);
+    }
+
+    #[test]
+    fn function_call_names_function_and_who_asked_for_it() {
+        let context = InterruptedContext::default();
+        let call = Call { function: 77, sender: task(STRESS), cpu: 1 };
+        let window = scene(&[
+            (10_300, STRESS, timer_upon(KERNEL)),
+            (20_000, STRESS, EventKind::InterruptEnd),
+            (20_100, STRESS, EventKind::Interrupt { line: Line::Call, context }),
+            (20_200, STRESS, EventKind::Called(call)),
+            (23_200, STRESS, EventKind::InterruptEnd),
+            (23_300, STRESS, EventKind::Interrupt { line: Line::Call, context }),
+            (23_500, STRESS, EventKind::InterruptEnd),
+        ]);
+        let charges = explain(&window, &METAL).charges;
+        let of = |length| charges.iter().find(|charge| charge.to - charge.from == Nanos(length));
+        let named = of(3_000).expect("the function is a charge").culprit.clone();
+        assert_eq!((named.sender, named.stack), (Some((task(STRESS), 1)), vec![77]));
+        // The next interrupt is not blamed on the caller of the one before.
+        let next = of(200).expect("the second interrupt is a charge").culprit.clone();
+        assert_eq!((next.sender, next.line), (None, Some(Line::Call)));
     }
 
     #[test]

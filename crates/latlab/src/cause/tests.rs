@@ -2,7 +2,7 @@
 
 pub(super) use super::explain;
 pub(super) use latlab_core::explain::charge::{Circumstances, Culprit};
-pub(super) use latlab_core::explain::{EventKind, InterruptedContext, Line, Task, Window};
+pub(super) use latlab_core::explain::{Call, EventKind, InterruptedContext, Line, Task, Window};
 pub(super) use latlab_core::time::Nanos;
 
 use super::CAUSES;
@@ -115,6 +115,7 @@ fn any_event() -> impl Strategy<Value = EventKind> {
         Just(EventKind::TimerEnd),
         Just(EventKind::Callback { function: 9 }),
         Just(EventKind::CallbackEnd),
+        Just(EventKind::Called(Call { function: 9, cpu: 1, ..Call::default() })),
         Just(EventKind::PageFault { address: 4_096 }),
     ]
 }
