@@ -9,12 +9,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// Delays a thread of priority 80 by a task of a higher one, twelve times.
-const INJECTED: &str = "run inject:cause=higher-priority,time=5ms,interval=60ms --count 12 --cpus 0";
+const INJECTED: &str =
+    "run inject:cause=higher-priority,time=5ms,interval=60ms --count 12 --cpus 0";
 
 /// Runs `words` while the flight recorder watches the delayed thread by its name. Returns the
 /// recorder's output.
 fn watch_injected(out: &Path, words: &str) -> Output {
-    let recorder = format!("explain --always --comm inject/0 --above 2ms --out {} {words}", out.display());
+    let recorder =
+        format!("explain --always --comm inject/0 --above 2ms --out {} {words}", out.display());
     let recorder = Running::start(&mut command(&recorder));
     wait_until("it watches", || recorder.stderr().contains("watching"));
     let injected = latlab(INJECTED);
