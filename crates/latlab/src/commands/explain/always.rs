@@ -101,9 +101,12 @@ impl Recording {
     fn report_late(&mut self) -> Result<()> {
         let mut found = Vec::new();
         let (allowance, left_out) = (&mut self.allowance, &mut self.left_out);
-        self.recorder.read(&mut |late| match allowance.take(clock::now()) {
-            true => found.push(late),
-            false => *left_out += 1,
+        self.recorder.read(&mut |late| {
+            if allowance.take(clock::now()) {
+                found.push(late);
+            } else {
+                *left_out += 1;
+            }
         })?;
         found.iter().try_for_each(|late| self.report(late))
     }
