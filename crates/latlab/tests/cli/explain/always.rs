@@ -59,7 +59,9 @@ fn injected_delay_ends_in_records_that_name_its_cause() {
     assert!(records.iter().filter(is_right).count() >= 8, "{records:?}");
     let sum = format!("{} wake-ups were later than 2 ms", records.len());
     assert!(output.stdout.contains(&sum), "{output:?}");
-    let shown = run(Command::new(LATLAB).arg("report").arg(&entries(&out)[0]));
+    let mut report = Command::new(LATLAB);
+    report.arg("report").arg(&entries(&out)[0]).arg("-o").arg(folder.path().join("late.html"));
+    let shown = run(&mut report);
     assert_eq!(shown.code(), Some(0), "{shown:?}");
 }
 
