@@ -98,11 +98,16 @@ const BETWEEN_CPUS: [&str; 10] = [
     "sched_wakeup",
 ];
 
+/// Programs that tell what a task does after the switch to it, which is not recorded where the
+/// recording is sparse.
+const AFTER_SWITCH: [&str; 2] = ["page_fault_user", PAGE_FAULTS];
+
 /// Whether a program can tell anything on this machine.
-pub(crate) fn is_of_use(name: &str, local_timer: bool, cpus: usize) -> bool {
+pub(crate) fn is_of_use(name: &str, local_timer: bool, cpus: usize, sparse: bool) -> bool {
     let implied = local_timer && IMPLIED.contains(&name);
     let no_other_cpu = cpus == 1 && BETWEEN_CPUS.contains(&name);
-    !implied && !no_other_cpu
+    let too_late = sparse && AFTER_SWITCH.contains(&name);
+    !implied && !no_other_cpu && !too_late
 }
 
 /// Whether high-resolution timers expire in the interrupt of the local APIC only, where tracepoints

@@ -390,6 +390,30 @@ mod tests {
         assert_eq!(window(&cut), None);
     }
 
+    /// The event after context switches that were not recorded: a task has the CPU since `at`.
+    fn current(seq: u32, at: u64, pid: u32) -> Vec<u8> {
+        let mut event = switch(seq, at, pid, 0);
+        event[4] = 18;
+        event
+    }
+
+    #[test]
+    fn unrecorded_switches_before_due_tear_no_window() {
+        let events = [switch(1, 50, 1, 2), current(2, 90, 7), switch(3, 190, 7, 3)];
+        let whole = window(&encoded(0, &events)).unwrap();
+        assert!(!whole.torn);
+        let seen: Vec<_> = whole.events.iter().map(|event| (event.at.0, event.task.pid)).collect();
+        assert_eq!(seen, [(50, 1), (90, 7), (190, 7)]);
+        assert_eq!(whole.events[1].kind, EventKind::Current);
+        // What ran at 100 is unknown.
+        let events = [switch(1, 50, 1, 2), current(2, 120, 7), switch(3, 190, 7, 3)];
+        let torn = window(&encoded(0, &events)).unwrap();
+        assert!(torn.torn);
+        assert_eq!(torn.events[0].at, Nanos(120));
+        let other = [current(1, 90, 7), switch(2, 190, 8, 3)];
+        assert!(window(&encoded(0, &other)).unwrap().torn, "a context switch was not reported");
+    }
+
     #[test]
     fn window_is_torn_if_events_of_waking_cpu_before_waking_are_missing() {
         let own = [switch(1, 90, 1, 2)];

@@ -294,10 +294,16 @@ INLINE void note_waking(struct ring *ring, struct task_struct *current, struct t
 	done(event, seq);
 }
 
+/* Whether nothing of a task matters, by the one field that tells of most tasks. */
+INLINE bool is_ordinary(struct task_struct *task)
+{
+	return settings.how == REAL_TIME && task->prio >= 100;
+}
+
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(sched_wakeup, struct task_struct *task)
 {
-	if (is_watched(task))
+	if (!is_ordinary(task) && is_watched(task))
 		queued(task);
 	return 0;
 }
@@ -319,6 +325,8 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int cpu)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *task)
 {
+	if (is_ordinary(task))
+		return 0;
 	bool is_thread = task->flags & KTHREAD && task->prio < 100;
 	bool is_ours = is_watched(task);
 	struct ring *ring;

@@ -167,7 +167,9 @@ mod tests {
             all in proptest::collection::vec((0..1000u64, 1..1_000_000u64), 1..400),
         ) {
             let mut totals = Totals::default();
-            all.iter().for_each(|(culprit, total)| totals.add(&one(*culprit, *total)));
+            for (culprit, total) in &all {
+                totals.add(&one(*culprit, *total));
+            }
             let Explanations { explained, worst } = totals.explanations();
             prop_assert!(explained.causes.len() <= 2 * SHARES);
             prop_assert!(worst.len() <= crate::worst::KEPT);

@@ -223,6 +223,17 @@ mod tests {
         assert_eq!(found[6].activity.task, Some(task(2)));
     }
 
+    #[test]
+    fn current_task_replaces_what_was_known_before() {
+        let mut window = window();
+        let current = Event { task: task(7), ..event(97, EventKind::Current) };
+        window.events.insert(1, event(92, EventKind::Softirq(1)));
+        window.events.retain(|event| event.kind != EventKind::SoftirqEnd);
+        window.events.insert(2, current);
+        let first = segments(&window)[0].activity;
+        assert_eq!(first, Activity { task: Some(task(7)), ..Activity::default() });
+    }
+
     fn stolen(window: &Window) -> Vec<(u64, u64)> {
         let all = segments(window);
         all.iter().filter(|part| part.stolen).map(|part| (part.from.0, part.to.0)).collect()

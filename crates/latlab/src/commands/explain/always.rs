@@ -100,12 +100,15 @@ impl Recording {
     /// Prints and records the late wake-ups since the last call.
     fn report_late(&mut self) -> Result<()> {
         let mut found = Vec::new();
-        let (allowance, left_out) = (&mut self.allowance, &mut self.left_out);
-        self.recorder.read(&mut |late| match allowance.take(clock::now()) {
-            true => found.push(late),
-            false => *left_out += 1,
-        })?;
-        found.iter().try_for_each(|late| self.report(late))
+        self.recorder.read(&mut |late| found.push(late))?;
+        for late in found {
+            if self.allowance.take(clock::now()) {
+                self.report(&late)?;
+            } else {
+                self.left_out += 1;
+            }
+        }
+        Ok(())
     }
 
     fn report(&mut self, one: &Late) -> Result<()> {

@@ -9,12 +9,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// Delays a thread of priority 80 by a task of a higher one, twelve times.
-const INJECTED: &str = "run inject:cause=higher-priority,time=5ms,interval=60ms --count 12 --cpus 0";
+const INJECTED: &str =
+    "run inject:cause=higher-priority,time=5ms,interval=60ms --count 12 --cpus 0";
 
 /// Runs `words` while the flight recorder watches the delayed thread by its name. Returns the
 /// recorder's output.
 fn watch_injected(out: &Path, words: &str) -> Output {
-    let recorder = format!("explain --always --comm inject/0 --above 2ms --out {} {words}", out.display());
+    let recorder =
+        format!("explain --always --comm inject/0 --above 2ms --out {} {words}", out.display());
     let recorder = Running::start(&mut command(&recorder));
     wait_until("it watches", || recorder.stderr().contains("watching"));
     let injected = latlab(INJECTED);
@@ -57,7 +59,9 @@ fn injected_delay_ends_in_records_that_name_its_cause() {
     assert!(records.iter().filter(is_right).count() >= 8, "{records:?}");
     let sum = format!("{} wake-ups were later than 2 ms", records.len());
     assert!(output.stdout.contains(&sum), "{output:?}");
-    let shown = run(Command::new(LATLAB).arg("report").arg(&entries(&out)[0]));
+    let mut report = Command::new(LATLAB);
+    report.arg("report").arg(&entries(&out)[0]).arg("-o").arg(folder.path().join("late.html"));
+    let shown = run(&mut report);
     assert_eq!(shown.code(), Some(0), "{shown:?}");
 }
 
