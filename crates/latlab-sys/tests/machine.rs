@@ -60,7 +60,7 @@ fn machine_of_a_virtual_machine() {
             "no-preempt-rt",
             "hypervisor preemption-model soft-watchdog",
             "steal tick-stops-when-idle timer-migration unthreaded-interrupts",
-            "mitigations rt-throttled stat-interval tick-rate",
+            "firmware mitigations rt-throttled stat-interval tick-rate",
         ]
     );
 }
@@ -104,7 +104,7 @@ fn machine_of_a_laptop_read_by_a_user() {
              soft-watchdog thermal-throttling",
             "graphics irqbalance isolated-callbacks isolated-interrupts memory-lock-limit smt \
              swap tick-stops-when-idle timer-migration",
-            "boost isolated-ticks lockdown mitigations no-tracing-right rt-rivals rt-throttled \
+            "boost firmware isolated-ticks lockdown mitigations no-tracing-right rt-rivals rt-throttled \
              stat-interval tick-rate",
         ]
     );
@@ -127,6 +127,7 @@ fn machine_of_a_board_without_a_kernel_configuration() {
     // The fan is not a matter of the CPUs, and no idle time is added.
     assert_eq!(machine.processor.cooling, ["cpufreq-cpu0"]);
     assert_eq!(machine.hypervisor, None);
+    assert_eq!(machine.firmware, ["psci", "optee"]);
     assert_eq!(machine.rt_runtime_us, Some(-1));
     assert_eq!(machine.efi_runtime, Some(false));
     assert_eq!(machine.tracer.as_deref(), Some("nop"));
@@ -135,7 +136,7 @@ fn machine_of_a_board_without_a_kernel_configuration() {
     assert_eq!(deadline.unwrap().comm, "plc (task) 1");
     assert_eq!(
         findings(&machine),
-        ["", "cooling deep-idle", "nohz-full rt-unthrottled", "mitigations rt-rivals",]
+        ["", "cooling deep-idle", "nohz-full rt-unthrottled", "firmware mitigations rt-rivals"]
     );
 }
 
