@@ -120,7 +120,7 @@ impl Image {
     pub(crate) fn unwind(&mut self, stack: &UserStack) -> Vec<u64> {
         let mut read = |address: u64| {
             let at = usize::try_from(address.checked_sub(stack.sp).ok_or(())?).map_err(|_| ())?;
-            let bytes = stack.bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
+            let bytes = stack.bytes.get(at..).and_then(|bytes| bytes.first_chunk());
             bytes.map(|bytes| u64::from_ne_bytes(*bytes)).ok_or(())
         };
         let registers = registers(stack);
