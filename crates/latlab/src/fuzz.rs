@@ -234,7 +234,8 @@ pub fn image(bytes: &[u8]) {
     let bytes: Vec<u8> = (0..64).flat_map(|nth| (AT + 0x2b0 + nth).to_ne_bytes()).collect();
     let symbolizer = Symbolizer::new();
     for ip in [AT, AT + 0x2b4, AT + 0x2c8] {
-        let stack = UserStack { ip, sp: AT * 4, bp: AT * 4 + 64, lr: AT + 32, bytes: bytes.clone() };
+        let stack =
+            UserStack { ip, sp: AT * 4, bp: AT * 4 + 64, lr: AT + 32, bytes: bytes.clone() };
         for address in image.unwind(&stack) {
             let frames = image.frames(&symbolizer, address);
             let _ = image.lacks(&frames);

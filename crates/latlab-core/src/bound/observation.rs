@@ -107,7 +107,7 @@ fn timer_delay(wakes: &[Wake], record: &Record) -> Result<Nanos, NoObservation> 
     let delay = |wake: &Wake| {
         let since = wake.read.0.wrapping_sub(some_due.0).cast_signed();
         let late = since.rem_euclid(interval.0.max(1).cast_signed()).cast_unsigned();
-        let due = due(wake).unwrap_or(Nanos(wake.read.0 - late));
+        let due = due(wake).unwrap_or(Nanos(wake.read.0.saturating_sub(late)));
         let delay = Nanos(wake.interrupt.0.saturating_sub(due.0));
         if at_ticks { delay } else { delay.min(wake.enabled) }
     };

@@ -120,7 +120,7 @@ impl Image {
     pub(crate) fn unwind(&mut self, stack: &UserStack) -> Vec<u64> {
         let mut read = |address: u64| {
             let at = usize::try_from(address.checked_sub(stack.sp).ok_or(())?).map_err(|_| ())?;
-            let bytes = stack.bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
+            let bytes = stack.bytes.get(at..).and_then(|bytes| bytes.first_chunk());
             bytes.map(|bytes| u64::from_ne_bytes(*bytes)).ok_or(())
         };
         let registers = registers(stack);
@@ -150,8 +150,10 @@ impl Image {
         let source = Source::Elf(Elf::new(path));
         let found = symbolizer.symbolize_single(&source, Input::FileOffset(offset));
         let Ok(Symbolized::Sym(symbol)) = found else {
-            let export =
-                part.exports.iter().find(|(at, size, _)| (*at..at + size).contains(&offset));
+            let export = part
+                .exports
+                .iter()
+                .find(|(at, size, _)| (*at..at.saturating_add(*size)).contains(&offset));
             let function = export.map(|(.., name)| name.clone());
             return vec![Frame { function, ..unnamed }];
         };
@@ -235,7 +237,7 @@ fn bias(object: &Elfs<'_>, part: &Mapped) -> Option<u64> {
     const PAGE: u64 = 64 << 10;
     let segment = object.segments().find(|segment| {
         let (offset, size) = segment.file_range();
-        (offset & !(PAGE - 1)..offset + size).contains(&part.offset)
+        (offset & !(PAGE - 1)..offset.saturating_add(size)).contains(&part.offset)
             && part.offset + (part.end - part.start) > offset
     })?;
     let (offset, _) = segment.file_range();
@@ -265,7 +267,7 @@ fn exports(object: &Elfs<'_>) -> Vec<Export> {
 fn sections(object: &Elfs<'_>) -> ExplicitModuleSectionInfo<Bytes> {
     let range = |name| {
         let section = object.section_by_name(name)?;
-        Some(section.address()..section.address() + section.size())
+        Some(section.address()..section.address().saturating_add(section.size()))
     };
     let data = |name| Some(object.section_by_name(name)?.data().ok()?.to_vec());
     ExplicitModuleSectionInfo {
