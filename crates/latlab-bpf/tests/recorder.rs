@@ -285,7 +285,9 @@ fn function_call_names_the_thread_and_the_cpu_that_asked_for_it() {
     let (thread, windows) = std::thread::scope(|scope| {
         scope.spawn(|| {
             on(first);
-            while !ends.load(Ordering::Relaxed) {}
+            while !ends.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
         });
         let (sender, thread) = mpsc::channel();
         let ends = &ends;
