@@ -5,6 +5,7 @@ use super::names::Names;
 use crate::record::explained::{Explained, Share, Stack};
 use crate::record::{Charge, Sample, worst_first};
 use crate::time::Nanos;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Maximum number of separate shares; the smallest beyond that are merged.
@@ -12,6 +13,9 @@ pub(super) const SHARES: usize = 100;
 
 /// Maximum number of separate stacks.
 const STACKS: usize = 1_000;
+
+/// Shares and stacks are merged while the run goes on, where they are this many times the maximum.
+const EXCESS: usize = 2;
 
 /// The culprit of merged shares and stacks.
 pub(super) const OTHERS: &str = "others";
@@ -31,8 +35,8 @@ pub struct LateWakeup<'a> {
     pub latency: Nanos,
 }
 
-/// The explanations so far. Its size grows with the variety of causes, not with the number of
-/// wake-ups.
+/// The explanations so far. Its size grows neither with the number of wake-ups nor with the variety of
+/// their causes.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     late: u64,
@@ -74,11 +78,42 @@ impl Summary {
             sums.total = sums.total + length;
             sums.worst = sums.worst.max(length);
         }
+        if self.shares.len() > EXCESS * SHARES {
+            self.merge_small_shares();
+        }
+        if self.stacks.len() > EXCESS * STACKS {
+            self.merge_small_stacks();
+        }
         let among_worst = self.worst.len() < crate::worst::KEPT
             || self.worst.last().is_some_and(|last| last.latency < late.latency);
         if among_worst {
             self.worst.push(sample(late, explanation, names));
             worst_first(&mut self.worst);
+        }
+    }
+
+    fn merge_small_shares(&mut self) {
+        let mut shares: Vec<(Key, Sums)> = std::mem::take(&mut self.shares).into_iter().collect();
+        shares.sort_by_key(|(_, sums)| Reverse(sums.total));
+        let small = shares.split_off(SHARES);
+        self.shares = shares.into_iter().collect();
+        for ((cause, ..), sums) in small {
+            let others = self.shares.entry((cause, OTHERS.to_owned(), None)).or_default();
+            others.count += sums.count;
+            others.total = others.total + sums.total;
+            others.worst = others.worst.max(sums.worst);
+        }
+    }
+
+    fn merge_small_stacks(&mut self) {
+        let mut stacks: Vec<(String, Nanos)> =
+            std::mem::take(&mut self.stacks).into_iter().collect();
+        stacks.sort_by_key(|(_, ns)| Reverse(*ns));
+        let small = stacks.split_off(STACKS);
+        self.stacks = stacks.into_iter().collect();
+        for (stack, ns) in small {
+            let others = self.stacks.entry(others_of(&stack)).or_default();
+            *others = *others + ns;
         }
     }
 
@@ -118,7 +153,7 @@ fn largest<T: HasTotal>(
     most: usize,
 ) -> (std::vec::IntoIter<T>, std::vec::IntoIter<T>) {
     let mut all: Vec<T> = all.collect();
-    all.sort_by_key(|one| std::cmp::Reverse(one.total()));
+    all.sort_by_key(|one| Reverse(one.total()));
     let rest = all.split_off(most.min(all.len()));
     (all.into_iter(), rest.into_iter())
 }
@@ -145,8 +180,13 @@ fn merged_share(share: Share) -> Share {
 }
 
 fn merged_stack(Stack { stack, ns }: Stack) -> Stack {
+    Stack { stack: others_of(&stack), ns }
+}
+
+/// The stack that stands for all small ones of the same cause.
+fn others_of(stack: &str) -> String {
     let cause = stack.split(';').next().unwrap_or_default();
-    Stack { stack: format!("{cause};{OTHERS}"), ns }
+    format!("{cause};{OTHERS}")
 }
 
 fn sample(late: LateWakeup<'_>, explanation: &Explanation, names: &Names) -> Sample {
@@ -231,10 +271,10 @@ mod tests {
         assert_eq!(Some(worst.latency - sum), worst.unexplained);
     }
 
-    #[test]
-    fn shares_of_many_culprits_are_merged() {
+    /// The summary of wake-ups that are each delayed by another task.
+    fn of_many_culprits(number: u32) -> Summary {
         let mut summary = Summary::default();
-        for index in 0..300u32 {
+        for index in 0..number {
             let mut explanation = explanation(index, u64::from(index) + 1);
             for charge in &mut explanation.charges {
                 let comm = crate::explain::Comm::from(format!("task{index}").as_str());
@@ -244,9 +284,27 @@ mod tests {
             let late = LateWakeup { probe: "x", cpu: 0, at: Nanos(0), due: Nanos(100), latency };
             summary.add(late, &explanation, &Names::default());
         }
-        let explained = summary.explained();
+        summary
+    }
+
+    #[test]
+    fn shares_of_many_culprits_are_merged() {
+        let explained = of_many_culprits(300).explained();
         assert!(explained.causes.len() <= SHARES + 2, "{}", explained.causes.len());
         assert!(explained.causes.iter().any(|share| share.culprit == OTHERS));
         assert_eq!(explained.flaw(), None);
+    }
+
+    #[test]
+    fn size_does_not_grow_with_the_variety_of_causes() {
+        let summary = of_many_culprits(10_000);
+        // The other causes of each merged set are at most as many as there are causes.
+        assert!(summary.shares.len() <= EXCESS * SHARES + 2, "{}", summary.shares.len());
+        assert!(summary.stacks.len() <= EXCESS * STACKS + 2, "{}", summary.stacks.len());
+        let explained = summary.explained();
+        assert_eq!(explained.flaw(), None);
+        let stacks: u64 = explained.stacks.iter().map(|stack| stack.ns.0).sum();
+        assert_eq!(Nanos(stacks), explained.total - explained.unexplained);
+        assert_eq!(explained.causes.iter().map(|share| share.count).sum::<u64>(), 20_000);
     }
 }
