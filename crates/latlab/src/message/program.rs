@@ -9,6 +9,10 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
+/// How long to wait for output after the program has ended, where its pipes stay open: a process that
+/// it left behind may keep them for ever, and the threads that read them may wait for a busy CPU.
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
+
 /// Runs a program and sends its output. It is asked to end when `is_ended` returns true. Returns its
 /// exit code as a shell reports it.
 pub(crate) fn run(
@@ -31,15 +35,14 @@ pub(crate) fn run(
         std::thread::spawn(move || forward(stream, pipe, &sender));
     }
     drop(sender);
-    let mut send = || {
-        while let Ok(message) = messages.recv_timeout(Duration::from_millis(5)) {
+    let mut send = |pause| {
+        while let Ok(message) = messages.recv_timeout(pause) {
             message.send(to).map_err(|e| failed("the output can't be sent", e))?;
         }
         Ok(())
     };
-    // A process that the program left behind may keep the pipes open for ever.
     let status = loop {
-        send()?;
+        send(Duration::from_millis(5))?;
         if let Some(status) = running.child().try_wait().map_err(failed_here)? {
             break status;
         }
@@ -47,7 +50,7 @@ pub(crate) fn run(
             running.ask_to_end();
         }
     };
-    send()?;
+    send(LAST_OUTPUT)?;
     Ok(code(status))
 }
 

@@ -251,7 +251,8 @@ fn killed_measurement_leaves_a_record_of_the_last_minute() {
         let worst = record.worst.iter().map(|sample| sample.latency).max();
         let seen = series.timeline.points().map(|(_, latency)| latency).max();
         assert!(series.counts.recorded > 10_000, "{series:?}");
-        assert!(worst.is_some() && seen.is_some() && !series.schedule.policy.is_empty());
+        let there = (worst.is_some(), seen.is_some(), !series.schedule.policy.is_empty());
+        assert_eq!(there, (true, true, true), "{}: {:?}", out.display(), record.explained);
         assert_eq!(record.explained.is_some(), record.plan.explain.is_some());
     }
     wait_until("the host keeps the record that nobody received, and no program", || {
