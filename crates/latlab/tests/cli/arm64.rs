@@ -5,6 +5,7 @@ use super::laboratory::Busy;
 use super::program::{LATLAB, Missing, Output, command, folder, latlab, not_run, run};
 use latlab_core::check::{Level, Report, Rule};
 use latlab_core::record::explained::Share;
+use latlab_core::time::Nanos;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -144,4 +145,18 @@ fn checks_on_arm64_find_page_faults_and_wakers() {
     let found = breaches(&check("waker"));
     assert!(matches!(&found[..], [(Rule::Waker, _, at)] if at.starts_with("wait_for_time ")));
     assert_eq!(breaches(&check("busy")), []);
+}
+
+#[test]
+fn softirq_thread_that_wakes_a_task_is_raised_on_arm64() {
+    let Some(both) = Both::new() else { return };
+    let worst = |adapt: &str| {
+        let words = "run timer:source=itimer,interval=8ms,priority=80 --load \
+                     cpu:busy=400ms,every=1s,policy=fifo,priority=70 --for 3s --warm-up 1s \
+                     --limit 4min --json --on lab:v6.12-rt@arm64";
+        let record = both.run(&format!("{words} {adapt}")).record();
+        record.worst[0].latency
+    };
+    assert!(worst("") > Nanos::from_millis(300));
+    assert!(worst("--adapt=transparent,inherit") < Nanos::from_micros(100));
 }
