@@ -1,9 +1,6 @@
 //! Decisions of a flight recorder that runs for weeks: which late wake-ups it keeps, in bounded
 //! memory and space.
 
-use super::summary::{OTHERS, SHARES};
-use crate::record::explained::{Explained, Explanations, Share};
-use crate::record::worst_first;
 use crate::time::Nanos;
 
 /// Limit on the rate of records: a number at once, and then one in each interval.
@@ -32,36 +29,6 @@ impl Allowance {
         self.left -= u32::from(allowed);
         allowed
     }
-}
-
-/// The sums of all late wake-ups. Its size does not grow with their number, nor with the variety of
-/// their causes: the smallest shares are merged.
-#[derive(Clone, Debug, Default)]
-pub struct Totals(Explanations);
-
-impl Totals {
-    /// Adds the explanation of a wake-up, whose call stacks are not kept.
-    pub fn add(&mut self, one: &Explanations) {
-        let Explanations { explained, worst } = &mut self.0;
-        explained.add(&Explained { stacks: Vec::new(), ..one.explained.clone() });
-        merge_smallest(explained);
-        worst.extend(one.worst.iter().cloned());
-        worst_first(worst);
-    }
-
-    /// Returns the sums so far, and the worst wake-ups.
-    pub fn explanations(&self) -> &Explanations {
-        &self.0
-    }
-}
-
-fn merge_smallest(explained: &mut Explained) {
-    if explained.causes.len() <= 2 * SHARES {
-        return;
-    }
-    let smallest = explained.causes.split_off(SHARES);
-    let merged = |share| Share { culprit: OTHERS.to_owned(), function: None, ..share };
-    explained.take(smallest.into_iter().map(merged), std::iter::empty());
 }
 
 /// A record in the folder of a flight recorder.
@@ -113,7 +80,6 @@ const PREFIX: &str = "late-";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Sample;
     use proptest::prelude::*;
 
     const SECOND: Nanos = Nanos::from_secs(1);
@@ -132,53 +98,7 @@ mod tests {
         assert_eq!(later, [true, true, true, false]);
     }
 
-    fn one(culprit: u64, total: u64) -> Explanations {
-        let share = Share {
-            cause: "softirq".to_owned(),
-            culprit: format!("task{culprit}"),
-            function: None,
-            count: 1,
-            total: Nanos(total),
-            worst: Nanos(total),
-        };
-        let explained = Explained {
-            late: 1,
-            total: Nanos(total),
-            above: Nanos(5),
-            causes: vec![share],
-            ..Explained::default()
-        };
-        let sample = Sample {
-            probe: "player".to_owned(),
-            cpu: 0,
-            at: Nanos(0),
-            latency: Nanos(total),
-            index: None,
-            causes: Vec::new(),
-            unexplained: None,
-            path: None,
-        };
-        Explanations { explained, worst: vec![sample] }
-    }
-
     proptest! {
-        #[test]
-        fn totals_stay_small_and_add_up(
-            all in proptest::collection::vec((0..1000u64, 1..1_000_000u64), 1..400),
-        ) {
-            let mut totals = Totals::default();
-            for (culprit, total) in &all {
-                totals.add(&one(*culprit, *total));
-            }
-            let Explanations { explained, worst } = totals.explanations();
-            prop_assert!(explained.causes.len() <= 2 * SHARES);
-            prop_assert!(worst.len() <= crate::worst::KEPT);
-            prop_assert_eq!(explained.flaw(), None);
-            prop_assert_eq!(explained.late, all.len() as u64);
-            prop_assert_eq!(explained.total.0, all.iter().map(|(_, total)| total).sum::<u64>());
-            prop_assert_eq!(worst[0].latency.0, all.iter().map(|(_, total)| *total).max().unwrap_or(0));
-        }
-
         #[test]
         fn oldest_records_are_superfluous_and_others_fit(
             sizes in proptest::collection::vec(0..100u64, 0..30),

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Maximum number of separate shares; the smallest beyond that are merged.
-pub(super) const SHARES: usize = 100;
+const SHARES: usize = 100;
 
 /// Maximum number of separate stacks.
 const STACKS: usize = 1_000;
@@ -18,7 +18,7 @@ const STACKS: usize = 1_000;
 const EXCESS: usize = 2;
 
 /// The culprit of merged shares and stacks.
-pub(super) const OTHERS: &str = "others";
+const OTHERS: &str = "others";
 
 /// One late wake-up, with the data that a record keeps.
 #[derive(Clone, Copy, Debug)]

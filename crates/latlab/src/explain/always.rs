@@ -1,12 +1,11 @@
 //! A flight recorder for weeks: explains each late wake-up by itself, in bounded memory.
 
-use super::summary::{circumstances, cost, names};
+use super::summary::{circumstances, cost, lost, names};
 use super::tasks::{self, Process};
 use super::{LateWakeUp, recorder_failed, refused};
 use crate::failure::Result;
 use latlab_bpf::{Detail, Recorder};
 use latlab_core::explain::Window;
-use latlab_core::explain::always::Totals;
 use latlab_core::explain::charge::Circumstances;
 use latlab_core::explain::names::Names;
 use latlab_core::explain::summary::Summary;
@@ -26,7 +25,7 @@ pub(crate) struct FlightRecorder {
     no_symbols: Option<String>,
     above: Nanos,
     began: Nanos,
-    totals: Totals,
+    totals: Summary,
 }
 
 /// A late wake-up with its explanation.
@@ -57,7 +56,7 @@ impl FlightRecorder {
             no_symbols: no_symbols.map(|why| format!("functions can't be named: {why}")),
             above,
             began: clock::now(),
-            totals: Totals::default(),
+            totals: Summary::default(),
         })
     }
 
@@ -89,29 +88,17 @@ impl FlightRecorder {
     /// The sums since the start.
     pub(crate) fn explanations(&self) -> Explanations {
         let losses = self.recorder.losses();
-        let counted = [
-            (losses.windows, "late wake-ups lost: they came faster than they were read"),
-            (losses.unreadable, "late wake-ups lost: they could not be read"),
-            (losses.unwatched, "wake-ups not watched: too many tasks at a time"),
-            (losses.threads, "threads not watched: too many tasks at a time"),
-            (
-                losses.events_missed,
-                "events lost: their CPU was recording another event of the same kind",
-            ),
-        ];
-        let counted = counted.iter().filter(|(count, _)| *count > 0);
-        let mut missing: Vec<String> = counted.map(|(n, text)| format!("{n} {text}")).collect();
+        let mut missing = lost(&self.recorder);
         missing.extend(self.no_symbols.clone());
-        let Explanations { explained, worst } = self.totals.explanations().clone();
         let explained = Explained {
             above: self.above,
             cost: cost(&self.recorder),
             counted: self.recorder.counted(),
             lost: losses.windows + losses.unreadable + losses.events_missed,
             missing,
-            ..explained
+            ..self.totals.explained()
         };
-        Explanations { explained, worst }
+        Explanations { explained, worst: self.totals.worst().to_vec() }
     }
 
     fn explain(&mut self, window: Window) -> Late {
@@ -121,6 +108,7 @@ impl FlightRecorder {
         late.window = None;
         let mut summary = Summary::default();
         summary.add(late.sample(), &explanation, &self.names);
+        self.totals.add(late.sample(), &explanation, &self.names);
         let torn = torn.then(|| "not all events before it were recorded".to_owned());
         let explained = Explained {
             above: self.above,
@@ -128,7 +116,6 @@ impl FlightRecorder {
             ..summary.explained()
         };
         let explanations = Explanations { explained, worst: summary.worst().to_vec() };
-        self.totals.add(&explanations);
         Late { pid, age: clock::now() - late.at, explanations }
     }
 }

@@ -184,39 +184,15 @@ impl Gaps {
 
     /// A sentence for each kind of data that is missing.
     fn sentences(&self, recorder: &Recorder) -> Vec<String> {
-        let losses = recorder.losses();
         let unrecorded = format!(
             "late samples without a recorded wake-up, {} of the unexplained time: the kernel did \
              not report it, the buffer was full, or the task had not slept",
             self.unrecorded_time
         );
-        let counts = [
-            (self.unrecorded, unrecorded.as_str()),
-            (
-                self.torn,
-                "late wake-ups with incomplete events: the buffer was full, or a sched_switch event \
-                 is missing",
-            ),
-            (losses.windows, "late wake-ups lost: they came faster than they were read"),
-            (losses.unreadable, "late wake-ups lost: they could not be read"),
-            (
-                losses.events_missed,
-                "events lost: their CPU was recording another event of the same kind",
-            ),
-            (
-                losses.switches,
-                "sched_switch events missing; affected samples are marked `unreported`",
-            ),
-            (losses.unwatched, "wake-ups not watched: too many tasks at a time"),
-            (
-                losses.threads,
-                "threads not watched: their ids differ from those of other watched threads by a \
-                 multiple of 4096",
-            ),
-        ];
-        let counted = counts.iter().filter(|(count, _)| *count > 0);
-        let mut sentences: Vec<String> =
-            counted.map(|(count, text)| format!("{count} {text}")).collect();
+        let torn = "late wake-ups with incomplete events: the buffer was full, or a sched_switch \
+                    event is missing";
+        let mut sentences = counted(&[(self.unrecorded, &unrecorded), (self.torn, torn)]);
+        sentences.extend(lost(recorder));
         let tracepoints = recorder.missing();
         if !tracepoints.is_empty() {
             let list = tracepoints.join(", ");
@@ -229,6 +205,32 @@ impl Gaps {
         }
         sentences
     }
+}
+
+/// A sentence for each kind of wake-up, event and thread that the recorder lost.
+pub(super) fn lost(recorder: &Recorder) -> Vec<String> {
+    let losses = recorder.losses();
+    counted(&[
+        (losses.windows, "late wake-ups lost: they came faster than they were read"),
+        (losses.unreadable, "late wake-ups lost: they could not be read"),
+        (
+            losses.events_missed,
+            "events lost: their CPU was recording another event of the same kind",
+        ),
+        (losses.switches, "sched_switch events missing; affected samples are marked `unreported`"),
+        (losses.unwatched, "wake-ups not watched: too many tasks at a time"),
+        (
+            losses.threads,
+            "threads not watched: their ids differ from those of other watched threads by a \
+             multiple of 4096",
+        ),
+    ])
+}
+
+/// The counts above 0, each with what it counts.
+fn counted(counts: &[(u64, &str)]) -> Vec<String> {
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    counts.map(|(count, text)| format!("{count} {text}")).collect()
 }
 
 impl LateWakeUp {

@@ -123,7 +123,7 @@ impl Recording {
         format::put(&late::line(one.pid, &one.explanations, path.as_deref()))
     }
 
-    /// A record with these explanations. `started` is when it ends, less its length.
+    /// A record with these explanations, which ends at this wall-clock time.
     fn record(&self, explanations: Explanations, ended: Nanos) -> Record {
         const TOOL: &str = concat!("latlab ", env!("CARGO_PKG_VERSION"));
         let length = clock::now() - self.began;

@@ -35,8 +35,8 @@ impl Folder {
         Ok(Folder { path, records, limit, fails: false })
     }
 
-    /// Writes the record of a wake-up at this wall-clock time and removes the oldest that are too many. A failure is reported once, and
-    /// the recording goes on: the disk may have room again later.
+    /// Writes the record of a wake-up at this wall-clock time, and removes the oldest that are too
+    /// many. A failure is reported once, and the recording goes on: the disk may have room again.
     pub(super) fn store(&mut self, record: &Record, at: Nanos) -> Option<PathBuf> {
         let sample = record.worst.first()?;
         let name = file_name(at, &sample.probe);
