@@ -4,6 +4,7 @@
 #define LATLAB_DRIVER_H
 
 #include <linux/errno.h>
+#include <linux/hrtimer.h>
 #include <linux/kconfig.h>
 #include <linux/types.h>
 
@@ -14,6 +15,8 @@ u64 latlab_calibrate(void);
 int latlab_run(struct latlab_run *run, u64 iterations_per_second);
 
 /* interrupt.c: the interrupt and the task that waits for it. */
+void latlab_timer_setup(struct hrtimer *it, enum hrtimer_restart (*expired)(struct hrtimer *),
+			enum hrtimer_mode mode);
 void latlab_interrupt_init(void);
 void latlab_interrupt_reset(void);
 int latlab_arm(struct latlab_arm *arm);

@@ -11,6 +11,7 @@
  * Nothing is transferred, because the device may not be a bus master.
  */
 #include <linux/delay.h>
+#include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/io.h>
 #include <linux/math64.h>
@@ -41,6 +42,8 @@ struct edu {
 	int irq;
 	u64 due;
 	u64 busy;
+	struct hrtimer periodic;
+	ktime_t period;
 	bool wanted;
 	bool threaded;
 	u64 served;
@@ -61,10 +64,10 @@ static irqreturn_t edu_interrupt(int irq, void *data)
 	writel(status, edu->registers + EDU_IRQ_ACKNOWLEDGE);
 	if (!READ_ONCE(edu->wanted))
 		return IRQ_HANDLED;
-	latlab_keep_busy(served, edu->busy);
 	edu->served = served;
 	if (edu->threaded)
 		return IRQ_WAKE_THREAD;
+	latlab_keep_busy(served, edu->busy);
 	edu->wanted = false;
 	latlab_interrupted(edu->due, served);
 	return IRQ_HANDLED;
@@ -76,6 +79,7 @@ static irqreturn_t edu_thread(int irq, void *data)
 
 	if (!READ_ONCE(edu->wanted))
 		return IRQ_HANDLED;
+	latlab_keep_busy(ktime_get_ns(), edu->busy);
 	edu->wanted = false;
 	latlab_interrupted(edu->due, edu->served);
 	return IRQ_HANDLED;
@@ -136,17 +140,39 @@ static void edu_raise(struct edu *edu)
 	writel(EDU_RAISED, edu->registers + EDU_IRQ_RAISE);
 }
 
+static enum hrtimer_restart edu_expired(struct hrtimer *expired)
+{
+	struct edu *edu = container_of(expired, struct edu, periodic);
+
+	edu_raise(edu);
+	hrtimer_forward_now(expired, edu->period);
+	return HRTIMER_RESTART;
+}
+
+static int edu_repeat(struct edu *edu, struct latlab_arm *arm)
+{
+	if (arm->time < LATLAB_SHORTEST_PERIOD_NS || arm->time > LATLAB_LONGEST_NS)
+		return -EINVAL;
+	edu->period = ns_to_ktime(arm->time);
+	arm->time = ktime_get_ns() + arm->time;
+	hrtimer_start(&edu->periodic, edu->period, HRTIMER_MODE_REL_HARD);
+	return 0;
+}
+
 static int edu_arm(struct edu *edu, struct latlab_arm *arm)
 {
 	bool at_once = arm->flags & LATLAB_AT_ONCE;
+	bool periodic = arm->flags & LATLAB_PERIODIC;
 
-	if (!at_once && !time_is_known())
+	if (!at_once && !periodic && !time_is_known())
 		return -EOPNOTSUPP;
 	/* A transfer cannot be cancelled: one in progress has to end first. */
 	if (readl(edu->registers + EDU_DMA_COMMAND) & EDU_DMA_START)
 		return -EBUSY;
 	edu->busy = arm->busy;
 	edu->threaded = arm->flags & LATLAB_THREADED;
+	if (periodic)
+		return edu_repeat(edu, arm);
 	if (at_once) {
 		edu_raise(edu);
 		arm->time = edu->due;
@@ -164,6 +190,7 @@ static int edu_arm(struct edu *edu, struct latlab_arm *arm)
 
 static void edu_disarm(struct edu *edu)
 {
+	hrtimer_cancel(&edu->periodic);
 	WRITE_ONCE(edu->wanted, false);
 	synchronize_irq(edu->irq);
 }
@@ -206,6 +233,7 @@ static int edu_probe(struct pci_dev *pci, const struct pci_device_id *id)
 	/* An interrupt raised before the handler is registered may never be delivered. */
 	writel(readl(edu->registers + EDU_IRQ_STATUS), edu->registers + EDU_IRQ_ACKNOWLEDGE);
 	edu->irq = pci->irq;
+	latlab_timer_setup(&edu->periodic, edu_expired, HRTIMER_MODE_REL_HARD);
 	/* The handler is never forced into a thread: LATLAB_THREADED selects that. */
 	err = request_threaded_irq(edu->irq, edu_interrupt, edu_thread,
 				   IRQF_SHARED | IRQF_NO_THREAD, "latlab", edu);

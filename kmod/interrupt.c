@@ -66,8 +66,8 @@ static enum hrtimer_restart patience_expired(struct hrtimer *expired)
 	return HRTIMER_NORESTART;
 }
 
-static void setup(struct hrtimer *it, enum hrtimer_restart (*expired)(struct hrtimer *),
-		  enum hrtimer_mode mode)
+void latlab_timer_setup(struct hrtimer *it, enum hrtimer_restart (*expired)(struct hrtimer *),
+			enum hrtimer_mode mode)
 {
 #ifdef LATLAB_HAVE_HRTIMER_SETUP
 	hrtimer_setup(it, expired, CLOCK_MONOTONIC, mode);
@@ -79,8 +79,8 @@ static void setup(struct hrtimer *it, enum hrtimer_restart (*expired)(struct hrt
 
 void latlab_interrupt_init(void)
 {
-	setup(&timer, timer_expired, HRTIMER_MODE_ABS_PINNED_HARD);
-	setup(&patience, patience_expired, HRTIMER_MODE_REL_HARD);
+	latlab_timer_setup(&timer, timer_expired, HRTIMER_MODE_ABS_PINNED_HARD);
+	latlab_timer_setup(&patience, patience_expired, HRTIMER_MODE_REL_HARD);
 }
 
 /* Cancels pending interrupts and forgets the last one. */
@@ -114,7 +114,9 @@ int latlab_arm(struct latlab_arm *arm)
 	case LATLAB_TIMER:
 		return arm_timer(arm);
 	case LATLAB_DEVICE:
-		if (arm->flags & ~(LATLAB_THREADED | LATLAB_AT_ONCE))
+		if (arm->flags & ~(LATLAB_THREADED | LATLAB_AT_ONCE | LATLAB_PERIODIC))
+			return -EINVAL;
+		if (arm->flags & LATLAB_AT_ONCE && arm->flags & LATLAB_PERIODIC)
 			return -EINVAL;
 		hrtimer_cancel(&timer);
 		return latlab_device_arm(arm);

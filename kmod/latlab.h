@@ -11,7 +11,7 @@
 #include <linux/types.h>
 
 /* Incremented with every change of the interface. */
-#define LATLAB_VERSION		4
+#define LATLAB_VERSION		5
 
 /* Number of parts of the loop, from the first, whose times are returned. */
 #define LATLAB_PARTS		64
@@ -19,6 +19,8 @@
 #define LATLAB_MAX_POINTS	1023
 /* Maximum time until an armed interrupt, and maximum wait for one. */
 #define LATLAB_LONGEST_NS	10000000000ULL
+/* Minimum time between two interrupts of a periodic device. */
+#define LATLAB_SHORTEST_PERIOD_NS	20000ULL
 /* Maximum run time of an interrupt handler. */
 #define LATLAB_BUSIEST_NS	1000000ULL
 /* Maximum length of a delay, and maximum time until it begins. */
@@ -71,12 +73,18 @@ enum latlab_source {
 #define LATLAB_THREADED		1
 /* The device interrupts at once instead of at the end of a transfer. */
 #define LATLAB_AT_ONCE		2
+/* The device interrupts again and again, until the next arming, or until nobody has the driver open. */
+#define LATLAB_PERIODIC		4
 
 /* The next interrupt. Replaces an armed interrupt that has not come. */
 struct latlab_arm {
-	__u64 time;		/* in, timer: due time, past: at once; out: due time */
+	__u64 time;		/* in, timer: due time, past: at once; in, periodic: the period;
+				 * out: due time
+				 */
 	__u32 source;		/* in: enum latlab_source */
-	__u32 flags;		/* in, device: any of LATLAB_THREADED, LATLAB_AT_ONCE */
+	__u32 flags;		/* in, device: any of LATLAB_THREADED, and LATLAB_AT_ONCE
+				 * or LATLAB_PERIODIC
+				 */
 	__u64 busy;		/* in: run time of the handler, at most LATLAB_BUSIEST_NS */
 };
 

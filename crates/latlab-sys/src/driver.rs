@@ -108,9 +108,19 @@ pub enum InterruptSource {
         /// [`InterruptSource::BUSIEST`].
         busy: Nanos,
     },
+    /// The same device, again and again, until another interrupt is armed or nobody has the driver
+    /// open. Its handler is an IRQ thread.
+    DevicePeriodic {
+        /// The time between two interrupts, from [`InterruptSource::SHORTEST_PERIOD`] to 10 s.
+        every: Nanos,
+        /// The time for which the IRQ thread keeps the CPU; at most [`InterruptSource::BUSIEST`].
+        busy: Nanos,
+    },
 }
 
 impl InterruptSource {
+    /// The shortest time between two interrupts of a periodic device.
+    pub const SHORTEST_PERIOD: Nanos = Nanos(20_000);
     /// The longest time for which a handler keeps the CPU.
     pub const BUSIEST: Nanos = Nanos(1_000_000);
 }
@@ -194,7 +204,7 @@ pub struct Version {
 
 impl Version {
     /// The version that this program needs.
-    pub const OURS: u32 = 4;
+    pub const OURS: u32 = 5;
 
     /// Whether the machine has the device of [`InterruptSource::Device`].
     pub fn has_device(&self) -> bool {
@@ -244,6 +254,7 @@ const TIMER: u32 = 0;
 const EDU: u32 = 1;
 const THREADED: u32 = 1;
 const AT_ONCE: u32 = 2;
+const PERIODIC: u32 = 4;
 
 const KIND: u8 = 0xEF;
 const GET_VERSION: libc::Ioctl = call(READ, KIND, 0, size_of::<Version>());
@@ -300,6 +311,9 @@ impl Driver {
                 Arm { flags: u32::from(threaded) * THREADED, ..none }
             }
             InterruptSource::DeviceAtOnce { busy } => Arm { flags: AT_ONCE, busy: busy.0, ..none },
+            InterruptSource::DevicePeriodic { every, busy } => {
+                Arm { time: every.0, source: EDU, flags: PERIODIC | THREADED, busy: busy.0 }
+            }
         };
         self.ask(ARM, &mut arm)?;
         Ok(Nanos(arm.time))

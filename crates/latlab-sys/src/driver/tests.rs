@@ -31,6 +31,9 @@ fn driver_constants_match_the_header() {
     assert_eq!(defined("LATLAB_LONGEST_DELAY_NS"), format!("{longest}ULL"));
     assert_eq!(defined("LATLAB_THREADED"), THREADED.to_string());
     assert_eq!(defined("LATLAB_AT_ONCE"), AT_ONCE.to_string());
+    assert_eq!(defined("LATLAB_PERIODIC"), PERIODIC.to_string());
+    let shortest = InterruptSource::SHORTEST_PERIOD.0;
+    assert_eq!(defined("LATLAB_SHORTEST_PERIOD_NS"), format!("{shortest}ULL"));
     for (number, index, kind, of) in [
         (GET_VERSION, 0, "_IOR", "version"),
         (RUN, 1, "_IOWR", "run"),

@@ -12,13 +12,17 @@ use latlab_sys::driver::{Driver, InterruptSource};
 use latlab_sys::timer::Alarm;
 use std::io;
 
+/// The time between two looks at the number of interrupts of a periodic device.
+const BETWEEN_COUNTS: Nanos = Nanos(10_000_000);
+
 /// Makes a device or timers interrupt the CPU without pause.
 ///
 /// Seo et al. 2009 (section 3.3) distinguish interrupts by the task that needs them: no measured
 /// task needs these. The device is QEMU's edu, controlled by the test driver (kmod/), which the
 /// laboratory provides: it interrupts as soon as the last interrupt has been handled, and its
 /// handler keeps the CPU busy for some time, as real ones do (that of a graphics card for 7 us in
-/// the kernel's own example of the timerlat tracer). Timers are the kernel's: several of each CPU
+/// the kernel's own example of the timerlat tracer). With `every` it interrupts at that interval
+/// instead, and an IRQ thread handles it. Timers are the kernel's: several of each CPU
 /// expire at the same moment, so that one interrupt has much to do, or little; PREEMPT_RT does this
 /// work in a thread. Without high-resolution timers there is at most one such interrupt per tick.
 /// The driver has one device: nothing else in the same run may use it. Counts interrupts of the
@@ -32,6 +36,11 @@ pub(super) struct Interrupts {
     /// Time that the device's handler keeps the CPU busy, 0 to 1ms
     #[arg(long, default_value = "10us", value_parser = busy)]
     busy: Nanos,
+    /// Time from one interrupt of the device to the next, 20us to 1s, handled by an IRQ thread;
+    /// without it, each comes as soon as the last has been handled
+    #[arg(long, value_parser = every)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    every: Option<Nanos>,
     /// Most timers of a CPU that expire together, 1 to 512; their number is random
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=512))]
     timers: u16,
@@ -59,6 +68,15 @@ fn interval(text: &str) -> std::result::Result<Nanos, String> {
         Ok(interval)
     } else {
         Err(format!("{text} is out of range: timers expire after 1us to 1s"))
+    }
+}
+
+fn every(text: &str) -> std::result::Result<Nanos, String> {
+    let every: Nanos = text.parse().map_err(|e| format!("{e}"))?;
+    if (InterruptSource::SHORTEST_PERIOD..=Nanos(1_000_000_000)).contains(&every) {
+        Ok(every)
+    } else {
+        Err(format!("{text} is out of range: the device interrupts every 20us to 1s"))
     }
 }
 
@@ -91,6 +109,10 @@ impl Load for Interrupts {
         }
     }
 
+    fn one_worker(&self) -> bool {
+        self.every.is_some() && self.has_device()
+    }
+
     fn unit(&self) -> &'static str {
         if self.has_device() { "device interrupts" } else { "timer expiries" }
     }
@@ -106,6 +128,10 @@ impl Load for Interrupts {
     fn work(&self, context: &LoadContext) -> io::Result<()> {
         if self.has_device() {
             let driver = Driver::open().map_err(io::Error::other)?;
+            if let Some(every) = self.every {
+                let source = InterruptSource::DevicePeriodic { every, busy: self.busy };
+                return interrupted(context, &driver, source);
+            }
             return repeat(context, || interrupt_by_device(&driver, self.busy));
         }
         let timers = (0..self.timers).map(|_| Alarm::new()).collect::<io::Result<Vec<_>>>()?;
@@ -131,6 +157,21 @@ fn repeat(context: &LoadContext, mut interrupt: impl FnMut() -> io::Result<u64>)
         context.done(interrupt()?);
     }
     Ok(())
+}
+
+/// Counts the interrupts of a periodic device until the end of the run.
+fn interrupted(context: &LoadContext, driver: &Driver, source: InterruptSource) -> io::Result<()> {
+    let mut seen = 0;
+    driver.arm(source)?;
+    repeat(context, || {
+        clock::sleep_for(BETWEEN_COUNTS);
+        let sequence = match driver.wait(seen) {
+            Ok(arrival) => arrival.sequence,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => seen,
+            Err(e) => return Err(e),
+        };
+        Ok(sequence - std::mem::replace(&mut seen, sequence))
+    })
 }
 
 /// Causes one interrupt of the device. Its handler runs before this returns, or on another CPU soon
