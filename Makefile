@@ -70,7 +70,7 @@ $(PERIOD).a: $(SOURCES)
 $(PERIOD).so: $(PERIOD).a
 	$(or $(GNU:%=%-gcc),$(CC)) -shared -nostdlib -o $@ -Wl,-soname,liblatlab-period.so.0 -Wl,--gc-sections -Wl,-z,now \
 		-Wl,--version-script=crates/latlab-period/exported.map \
-		$(addprefix -Wl$(COMMA)--require-defined=latlab_,$(addprefix period_,start wait summary end) mark_begin mark_end) $<
+		$(addprefix -Wl$(COMMA)--require-defined=latlab_,$(addprefix period_,start wait summary end) mark_begin mark_end prioritize) $<
 
 # Installs the program, the library for loops, manual pages, completions for three shells, and the unit of the daemon.
 install: INTO = $(DESTDIR)$(PREFIX)

@@ -42,6 +42,10 @@ void latlab_period_summary(const struct latlab_period *period, struct latlab_per
 /* Ends a loop. The policy stays, and memory stays locked. */
 void latlab_period_end(struct latlab_period *period);
 
+/* The calling thread waits for interrupts of these device groups of latlab adapt, such as "AUDIO,NETWORK",
+ * until it ends; "": for none. Returns 0, or what was refused; errno says why. See docs/daemon.md. */
+const char *latlab_prioritize(const char *groups);
+
 #ifdef __cplusplus
 }
 #endif

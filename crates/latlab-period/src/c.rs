@@ -1,10 +1,11 @@
 //! The functions for C; `include/latlab-period.h` declares and describes them.
 
+use crate::interrupts;
 use crate::mark;
 use crate::period::{Period, Summary};
 use crate::settings::{OnOverrun, Policy, Refused, Settings};
 use core::ffi::{CStr, c_char, c_int};
-use core::ptr::null_mut;
+use core::ptr::{null, null_mut};
 use core::time::Duration;
 
 /// `struct latlab_period_settings`.
@@ -37,11 +38,7 @@ unsafe extern "C" fn latlab_period_start(settings: *mut CSettings) -> *mut Perio
     match start(settings) {
         Ok(period) => period,
         Err(error) => {
-            settings.failed = error.what.as_ptr();
-            // SAFETY: __errno_location takes nothing.
-            let place = unsafe { libc::__errno_location() };
-            // SAFETY: the C library gives each thread a valid place for its error number.
-            unsafe { place.write(error.number) };
+            settings.failed = told(&error);
             null_mut()
         }
     }
@@ -87,6 +84,32 @@ unsafe extern "C" fn latlab_period_end(period: *mut Period) {
     unsafe { period.drop_in_place() };
     // SAFETY: `start` has mapped exactly this, and nothing refers to it.
     unsafe { libc::munmap(period.cast(), size_of::<Period>()) };
+}
+
+/// The calling thread waits for interrupts of these device groups. Returns null, or what was refused;
+/// `errno` says why.
+///
+/// # Safety
+///
+/// `groups` must point to a C string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn latlab_prioritize(groups: *const c_char) -> *const c_char {
+    // SAFETY: the caller gives a C string.
+    let groups = unsafe { CStr::from_ptr(groups) }.to_str();
+    let wrong = Refused { what: c"the names of the groups are not UTF-8", number: libc::EINVAL };
+    match groups.map_err(|_| wrong).and_then(interrupts::prioritize) {
+        Ok(()) => null(),
+        Err(error) => told(&error),
+    }
+}
+
+/// Sets `errno`, and returns what was refused.
+fn told(error: &Refused) -> *const c_char {
+    // SAFETY: __errno_location takes nothing.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: the C library gives each thread a valid place for its error number.
+    unsafe { place.write(error.number) };
+    error.what.as_ptr()
 }
 
 /// A part of a cycle begins, for languages that have no header.

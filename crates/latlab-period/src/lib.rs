@@ -25,12 +25,14 @@ extern crate std;
 compile_error!("latlab-period is for 64-bit Linux");
 
 mod c;
+mod interrupts;
 mod mark;
 mod period;
 mod settings;
 mod spin;
 mod statistics;
 
+pub use interrupts::prioritize;
 pub use mark::{Part, begin, end};
 pub use period::{Period, Stopped, Summary};
 pub use settings::{OnOverrun, Policy, Refused, Settings};

@@ -88,13 +88,24 @@ pub struct Wake {
     pub behind: Option<i32>,
 }
 
-/// The request of a process. It stands until the process ends or withdraws it.
+/// The request of a process, or of one of its threads. It stands until the process ends or withdraws
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// The process id.
     pub process: i32,
-    /// The device groups that the process needs, by their names in the configuration.
+    /// The id of the thread that needs the groups; none where all threads of the process do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<i32>,
+    /// The device groups that it needs, by their names in the configuration.
     pub groups: Vec<String>,
+}
+
+impl Request {
+    /// Whether it was made for this task.
+    pub fn is_for(&self, task: &RealTimeTask) -> bool {
+        task.process == self.process && self.thread.is_none_or(|thread| thread == task.id)
+    }
 }
 
 impl Observation {

@@ -3,14 +3,23 @@
 use super::configuration::Configuration;
 use std::fmt;
 
-/// A request. It always concerns the process that sends it.
+/// A request. It always concerns the process that sends it, or one thread of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `groups AUDIO,NETWORK`: the process needs these device groups and no others, until it ends
-    /// or sends another request.
-    Groups(Vec<String>),
-    /// `release`: the process no longer needs any device group.
-    Release,
+    /// or sends another request. `groups AUDIO thread 4711`: the same for one of its threads.
+    Groups {
+        /// The names of the groups in the configuration.
+        groups: Vec<String>,
+        /// The id of the thread; none for all threads.
+        thread: Option<i32>,
+    },
+    /// `release`: the process and its threads no longer need any device group. `release thread
+    /// 4711`: that thread no longer does.
+    Release {
+        /// The id of the thread; none for the process with all its threads.
+        thread: Option<i32>,
+    },
     /// `status`: asks for the state of the daemon.
     Status,
 }
@@ -48,18 +57,32 @@ pub fn line(sent: &[u8]) -> Result<Option<&str>, String> {
 impl Command {
     /// Parses a line, with the group names of the configuration. Refuses it in a sentence.
     pub fn read(line: &str, configuration: &Configuration) -> Result<Command, String> {
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let (before, thread) = thread(line)?;
+        let (word, rest) = before.split_once(' ').unwrap_or((before, ""));
         match (word, rest.trim()) {
             ("groups", "") => Err("no group is named: write groups AUDIO,NETWORK".to_owned()),
-            ("groups", list) => groups(list, configuration).map(Command::Groups),
-            ("release", "") => Ok(Command::Release),
-            ("status", "") => Ok(Command::Status),
+            ("groups", list) => {
+                Ok(Command::Groups { groups: groups(list, configuration)?, thread })
+            }
+            ("release", "") => Ok(Command::Release { thread }),
+            ("status", "") if thread.is_none() => Ok(Command::Status),
             _ => {
                 let shown: String = line.chars().take(40).collect();
                 Err(format!("unknown request '{shown}': write groups NAME,…; release; or status"))
             }
         }
     }
+}
+
+/// Splits ` thread 4711` off the end of a line. Refuses what is not the id of a thread.
+fn thread(line: &str) -> Result<(&str, Option<i32>), String> {
+    let Some((before, id)) = line.split_once(" thread ") else { return Ok((line, None)) };
+    let id = id.trim();
+    let id = id.parse().ok().filter(|id| *id > 0).ok_or_else(|| {
+        let shown: String = id.chars().take(40).collect();
+        format!("'{shown}' is not the id of a thread: write groups AUDIO thread 4711")
+    })?;
+    Ok((before, Some(id)))
 }
 
 /// The groups in a comma-separated list, without duplicates.
@@ -113,10 +136,21 @@ mod tests {
     #[test]
     fn request_is_read_in_any_case_of_group_names() {
         let both = ["AUDIO", "NETWORK"].map(str::to_owned).to_vec();
-        assert_eq!(read("groups audio,Network,AUDIO"), Ok(Command::Groups(both.clone())));
-        assert_eq!(read("groups  AUDIO , NETWORK "), Ok(Command::Groups(both)));
-        assert_eq!(read("release"), Ok(Command::Release));
+        let of = |thread| Ok(Command::Groups { groups: both.clone(), thread });
+        assert_eq!(read("groups audio,Network,AUDIO"), of(None));
+        assert_eq!(read("groups  AUDIO , NETWORK "), of(None));
+        assert_eq!(read("groups AUDIO,NETWORK thread 4711"), of(Some(4711)));
+        assert_eq!(read("release"), Ok(Command::Release { thread: None }));
+        assert_eq!(read("release thread 4711"), Ok(Command::Release { thread: Some(4711) }));
         assert_eq!(read("status"), Ok(Command::Status));
+    }
+
+    #[test]
+    fn thread_of_a_request_is_a_positive_number() {
+        for id in ["0", "-1", "self", "", "2147483648", "4711 thread 4712"] {
+            let why = read(&format!("groups AUDIO thread {id}")).unwrap_err();
+            assert!(why.contains("is not the id of a thread"), "{id}: {why}");
+        }
     }
 
     #[test]
@@ -125,7 +159,15 @@ mod tests {
         assert_eq!(why, "there is no device group 'audoi': did you mean AUDIO?");
         assert!(read("groups").unwrap_err().contains("write groups AUDIO,NETWORK"));
         assert!(read("groups AUDIO,").unwrap_err().contains("there is no device group ''"));
-        for line in ["", "status now", "release AUDIO", "GROUPS AUDIO", "groups\tAUDIO"] {
+        for line in [
+            "",
+            "status now",
+            "status thread 1",
+            "thread 4711",
+            "release AUDIO",
+            "GROUPS AUDIO",
+            "groups\tAUDIO",
+        ] {
             assert!(
                 read(line).unwrap_err().contains("write groups NAME,…; release; or status"),
                 "{line}"

@@ -6,8 +6,8 @@ use super::{
     Request, Thread, ThreadRole,
 };
 
-/// Gives the IRQ threads of the device groups that a process with real-time tasks has
-/// requested the priority of those tasks; all other IRQ threads are `SCHED_OTHER` meanwhile.
+/// Gives the IRQ threads of the device groups that a process with real-time tasks, or one of these
+/// tasks, has requested the priority of those tasks; all other IRQ threads are `SCHED_OTHER` meanwhile.
 #[derive(Clone, Debug)]
 pub struct Selective {
     groups: Vec<DeviceGroup>,
@@ -61,7 +61,7 @@ impl Mechanism for Selective {
         for request in &seen.requests {
             let tasks = seen.realtime.iter().flatten();
             // A process without a real-time task has no use for an urgent interrupt.
-            for task in tasks.filter(|task| task.process == request.process) {
+            for task in tasks.filter(|task| request.is_for(task)) {
                 assessment.demotes =
                     Some("no real-time task has asked for it, and some have for others");
                 assessment.needs.extend(self.needs(request, task, seen));

@@ -190,6 +190,7 @@ mod tests {
     fn status_counts_requests_and_cpu_time() {
         let request = |process, groups: &[&str]| Request {
             process,
+            thread: None,
             groups: groups.iter().map(|name| (*name).to_owned()).collect(),
         };
         let status = Status {

@@ -131,7 +131,7 @@ mod tests {
             mode_because: Some("there is no real-time task".to_owned()),
             realtime_tasks: Some(0),
             changes: vec![turned],
-            requests: vec![Request { process: 9, groups: vec!["AUDIO".to_owned()] }],
+            requests: vec![Request { process: 9, thread: None, groups: vec!["AUDIO".to_owned()] }],
             cpu: Nanos::from_millis(1),
             ..Status::default()
         }

@@ -83,7 +83,7 @@ mod tests {
             mechanisms: ["suppress", "mode"].map(str::to_owned).to_vec(),
             mode: Some(Mode::Latency),
             realtime_tasks: Some(1),
-            requests: vec![Request { process: 9, groups: vec!["AUDIO".to_owned()] }],
+            requests: vec![Request { process: 9, thread: None, groups: vec!["AUDIO".to_owned()] }],
             decisions: [("suppress".to_owned(), 4)].into(),
             refused: 3,
             violations: Some(Violations {

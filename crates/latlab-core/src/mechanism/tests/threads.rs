@@ -163,19 +163,36 @@ fn shared_thread_has_highest_need_up_to_the_ceiling() {
 #[test]
 fn selective_raises_requested_devices_and_demotes_others() {
     let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("selective"));
-    machine.requests = vec![Request { process: 1, groups: vec!["audio".to_owned()] }];
+    machine.requests = vec![Request { process: 1, thread: None, groups: vec!["audio".to_owned()] }];
     machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), FOUND, "the process has no real-time task yet");
     machine.tasks = vec![task(1, 70), task(2, 80)];
     let decisions = machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), ["other", "fifo 70", "other", "fifo 1"]);
     assert_eq!(decisions[0].knob(), "irq/25-snd_hda_intel", "the most urgent first");
-    machine.requests.push(Request { process: 2, groups: vec!["AUDIO".to_owned()] });
+    machine.requests.push(Request { process: 2, thread: None, groups: vec!["AUDIO".to_owned()] });
     machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), ["other", "fifo 80", "other", "fifo 1"]);
     machine.requests.clear();
     machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), FOUND);
+}
+
+#[test]
+fn request_of_a_thread_does_not_serve_the_others() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("selective"));
+    let threads = [task(1, 70), RealTimeTask { process: 1, ..task(2, 80) }];
+    machine.tasks = threads.to_vec();
+    machine.requests =
+        vec![Request { process: 1, thread: Some(1), groups: vec!["AUDIO".to_owned()] }];
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), ["other", "fifo 70", "other", "fifo 1"]);
+    machine.requests[0].thread = None;
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), ["other", "fifo 80", "other", "fifo 1"]);
+    machine.requests[0].thread = Some(3);
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), FOUND, "no real-time task has this id");
 }
 
 #[test]
@@ -410,7 +427,11 @@ impl FourThreads {
                 self.requests.retain(|request| request.process != id);
             }
             BeforeStep::Requests(id, group) => {
-                self.requests.push(Request { process: id, groups: vec![group.to_owned()] });
+                self.requests.push(Request {
+                    process: id,
+                    thread: None,
+                    groups: vec![group.to_owned()],
+                });
             }
             BeforeStep::Wakes(id, thread) => return vec![wake(id, thread)],
             BeforeStep::Changes(at, priority) => {

@@ -5,6 +5,7 @@ use super::connection::{Connection, Reply};
 use super::requests::{CAPACITY, GroupRequests};
 use super::{Context, http};
 use latlab_bpf::wakers::WakerCounters;
+use latlab_core::mechanism::Request;
 use latlab_core::mechanism::protocol::{self, Answer, Command};
 use latlab_core::mechanism::status::Status;
 use latlab_core::mechanism::violations::Violations;
@@ -143,22 +144,33 @@ impl Server {
                 let status = serde_json::to_string(&self.status());
                 Ok(status.expect("a status is plain data"))
             }
-            Command::Groups(groups) => self.add_request(peer, groups),
-            Command::Release => {
-                self.requests.release(peer);
+            Command::Groups { groups, thread } => self.add_request(peer, groups, thread),
+            Command::Release { thread } => {
+                self.requests.release(peer.process, thread);
                 self.context.mailbox.put_requests(self.requests.list());
                 Ok(Answer::Ok(String::new()).to_string())
             }
         }
     }
 
-    fn add_request(&mut self, peer: &Arc<Peer>, groups: Vec<String>) -> Result<String, Answer> {
+    fn add_request(
+        &mut self,
+        peer: &Arc<Peer>,
+        groups: Vec<String>,
+        thread: Option<i32>,
+    ) -> Result<String, Answer> {
         if let Some(why) = &self.context.groups_refused {
             return Err(Answer::Denied(why.clone()));
         }
+        let root = &self.context.root;
+        let has_thread = |process, id| root.has(format!("proc/{process}/task/{id}"));
+        if let Some(id) = thread.filter(|id| !has_thread(peer.process, *id)) {
+            return Err(Answer::Wrong(format!("process {} has no thread {id}", peer.process)));
+        }
+        self.requests.remove_ended_threads(has_thread);
         let names = groups.join(",");
-        if !self.requests.add(peer, groups) {
-            let why = format!("too many requests: {CAPACITY} processes have one already");
+        if !self.requests.add(peer, Request { process: peer.process, thread, groups }) {
+            let why = format!("too many requests: there are {CAPACITY} already");
             return Err(Answer::Denied(why));
         }
         self.context.mailbox.put_requests(self.requests.list());

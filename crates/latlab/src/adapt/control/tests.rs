@@ -4,6 +4,7 @@ use super::access::Access;
 use super::connection::Connection;
 use super::server::{Connections, PROGRAMS, Ready};
 use super::*;
+use latlab_core::mechanism::Request;
 use latlab_core::time::Nanos;
 use latlab_sys::peer::Peer;
 use latlab_sys::{clock, listener};
@@ -87,6 +88,30 @@ fn request_stands_until_released_on_another_connection() {
     assert!(fixture.mailbox.try_requests().unwrap().is_empty());
 }
 
+#[test]
+fn request_of_a_thread_is_for_a_thread_of_the_process() {
+    if !root() {
+        return;
+    }
+    let fixture = Fixture::start(None);
+    let process = std::process::id();
+    let task = fixture.folder.path().join(format!("proc/{process}/task"));
+    std::fs::create_dir_all(task.join("7")).unwrap();
+    let threads =
+        || fixture.mailbox.try_requests().unwrap().iter().map(|one| one.thread).collect::<Vec<_>>();
+    assert_eq!(fixture.answer(b"groups audio thread 7\n"), "ok AUDIO\n");
+    assert_eq!(threads(), [Some(7)]);
+    let other = fixture.answer(b"groups audio thread 8\n");
+    assert_eq!(other, format!("wrong process {process} has no thread 8\n"));
+    assert_eq!(fixture.answer(b"groups video\n"), "ok VIDEO\n");
+    assert_eq!(threads(), [Some(7), None], "beside that of the process");
+    std::fs::rename(task.join("7"), task.join("8")).unwrap();
+    assert_eq!(fixture.answer(b"groups hid thread 8\n"), "ok HID\n");
+    assert_eq!(threads(), [None, Some(8)], "thread 7 has ended");
+    assert_eq!(fixture.answer(b"release\n"), "ok\n");
+    assert!(threads().is_empty());
+}
+
 /// One of three processes ends while another one changes its request.
 #[test]
 fn end_of_process_leaves_requests_of_others() {
@@ -104,7 +129,9 @@ fn end_of_process_leaves_requests_of_others() {
             Arc::new(peer)
         });
         for peer in &peers {
-            assert!(server.requests.add(peer, vec!["AUDIO".to_owned()]));
+            let groups = vec!["AUDIO".to_owned()];
+            let request = Request { process: peer.process, thread: None, groups };
+            assert!(server.requests.add(peer, request));
         }
         let mut connections = Connections::default();
         let access = Access::Granted(Arc::clone(&peers[0]));

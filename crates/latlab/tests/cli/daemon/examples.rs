@@ -1,20 +1,19 @@
 //! The programs in examples/ that request device groups.
 
 use super::{folder, in_namespaces, root};
-use crate::program::{Missing, not_run};
+use crate::period::library::library;
+use crate::program::{Missing, not_run, run};
 use std::process::Command;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
-/// Asserts what a program prints that requests valid and invalid groups.
-fn assert_answered(folder: &std::path::Path, program: &str) {
+/// Asks with the program for valid and invalid groups. Returns what it prints, and its exit codes.
+fn asked(folder: &std::path::Path, program: &str) -> String {
     let script = format!(
         "latlab adapt --mechanisms suppress,selective 2> /dev/null & begun
-        {program} AUDIO,network; echo $?; {program} nothing; echo $?"
+        {program} AUDIO,network 2>&1; echo $?; {program} nothing 2>&1; echo $?"
     );
-    let output = in_namespaces(folder, &script);
-    let expected = "ok AUDIO,NETWORK\nok\n0\nwrong there is no device group 'nothing'";
-    assert!(output.stdout.starts_with(expected) && output.stdout.ends_with("\n1\n"), "{output:?}");
+    in_namespaces(folder, &script).stdout
 }
 
 fn succeeds(command: &mut Command) -> bool {
@@ -32,19 +31,33 @@ fn python_example_is_answered() {
     };
     if root() {
         let folder = folder();
-        assert_answered(folder.path(), &format!("{} {EXAMPLES}/groups.py", python.display()));
+        let printed = asked(folder.path(), &format!("{} {EXAMPLES}/groups.py", python.display()));
+        let expected = "ok AUDIO,NETWORK\nok\n0\nwrong there is no device group 'nothing'";
+        assert!(printed.starts_with(expected) && printed.ends_with("\n1\n"), "{printed}");
     }
 }
 
 #[test]
 fn c_example_is_answered() {
-    let folder = folder();
-    let program = folder.path().join("groups");
-    let mut compile = Command::new("cc");
-    compile.args(["-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
-    let compiled = compile.arg(format!("{EXAMPLES}/groups.c")).output().expect("cc starts");
-    assert!(compiled.status.success(), "{compiled:?}");
-    if root() {
-        assert_answered(folder.path(), "\"$folder/groups\"");
+    if !root() {
+        return;
     }
+    let folder = folder();
+    library().compile("groups", folder.path());
+    let printed = asked(folder.path(), "\"$folder/groups\"");
+    let refused = "latlab adapt does not know one of the device groups: Invalid argument";
+    assert_eq!(printed, format!("0\n{refused}\n1\n"));
+}
+
+#[test]
+fn c_example_says_that_no_latlab_adapts() {
+    let folder = folder();
+    let program = library().compile("groups", folder.path());
+    let mut apart = Command::new("unshare");
+    apart.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    let script = format!("mount -t tmpfs tmpfs /run && {} AUDIO", program.display());
+    let output = run(apart.arg(script));
+    assert_eq!(output.code(), Some(1), "{output:?}");
+    let why = "no latlab adapts this machine: start latlab adapt: No such file or directory\n";
+    assert_eq!(output.stderr, why);
 }
