@@ -61,6 +61,8 @@ pub(crate) struct Arch {
     pub(crate) display: Option<&'static [&'static str]>,
     /// QEMU options of interrupt lines for the HPET's timers; none where there is no HPET.
     pub(crate) hpet: Option<&'static [&'static str]>,
+    /// The kernel module of the board's real-time clock.
+    pub(crate) rtc_module: &'static str,
     /// The PCI device that interrupts at a known time.
     pub(crate) interrupt_device: InterruptDevice,
     /// The serial ports of a guest: the console, and the port to latlab on the host.
@@ -142,6 +144,7 @@ impl Arch {
         let (options, name) = match device {
             Device::Display => (self.display, "a VGA card"),
             Device::Hpet => (self.hpet, "an HPET"),
+            Device::Rtc => (Some([].as_slice()), "a real-time clock"),
         };
         options.ok_or_else(|| {
             let why = format!("a guest for {} has no such device: {name}", self.title);

@@ -2,7 +2,7 @@
 
 use super::{Load, LoadContext, Place};
 use crate::failure::{Failure, Result, failed};
-use crate::part::needs::Needs;
+use crate::part::needs::{Device, Needs};
 use crate::part::{About, Describe};
 use crate::rig::Scheduling;
 use latlab_sys::rtc::{DEVICE, Rtc};
@@ -56,7 +56,7 @@ impl Load for Realfeel {
     }
 
     fn needs(&self) -> Needs {
-        Needs { modules: ["rtc-cmos"].into(), ..Needs::default() }
+        Needs { devices: [Device::Rtc].into(), ..Needs::default() }
     }
 
     fn check(&self, _: u64) -> Result<()> {
@@ -91,7 +91,7 @@ impl Load for Realfeel {
 fn not_opened(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::NotFound => Failure::Unsupported(format!(
-            "realfeel: there is no {DEVICE}: load its driver (modprobe rtc-cmos)"
+            "realfeel: there is no {DEVICE}: load its driver (on a PC: modprobe rtc-cmos)"
         )),
         io::ErrorKind::PermissionDenied => Failure::Unsupported(format!(
             "realfeel: no permission for {DEVICE}: run latlab as root, or change the owner or the \

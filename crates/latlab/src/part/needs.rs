@@ -30,6 +30,8 @@ pub(crate) enum Device {
     Display,
     /// An interrupt line for the HPET's timers.
     Hpet,
+    /// A real-time clock.
+    Rtc,
 }
 
 impl Needs {

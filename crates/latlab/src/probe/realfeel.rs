@@ -79,7 +79,7 @@ impl Describe for Realfeel {
 impl Probe for Realfeel {
     fn needs(&self) -> Needs {
         match self.device {
-            ClockDevice::Rtc => Needs { modules: ["rtc-cmos"].into(), ..Needs::default() },
+            ClockDevice::Rtc => Needs { devices: [Device::Rtc].into(), ..Needs::default() },
             ClockDevice::Hpet => Needs { devices: [Device::Hpet].into(), ..Needs::default() },
         }
     }
@@ -184,7 +184,7 @@ impl Realfeel {
         let (path, remedy, rights) = match self.device {
             ClockDevice::Rtc => (
                 rtc::DEVICE,
-                "load its driver (modprobe rtc-cmos), or use device=hpet",
+                "load its driver (on a PC: modprobe rtc-cmos), or use device=hpet",
                 "it needs root, or the rights of its owner and mode (ls -l)",
             ),
             ClockDevice::Hpet => (

@@ -51,6 +51,7 @@ pub(super) static AMD64: Arch = Arch {
     // On this machine the HPET's timers share a legacy line that Linux does not give to drivers:
     // they get lines 16 to 23 as well, as on newer machines.
     hpet: Some(&["-global", "hpet.hpet-intcap=0xff0104"]),
+    rtc_module: "rtc-cmos",
     interrupt_device: InterruptDevice::PluggedIn("edu"),
     serial_ports: ["ttyS0", "ttyS1"],
     port: ["-serial", "chardev:port"],

@@ -44,6 +44,7 @@ pub(super) static ARM64: Arch = Arch {
     cpu_kvm: "-cpu host",
     display: None,
     hpet: None,
+    rtc_module: "rtc-pl031",
     interrupt_device: InterruptDevice::BuiltIn("edu"),
     serial_ports: ["ttyAMA0", "ttyS0"],
     port: ["-device", "pci-serial,chardev=port"],

@@ -10,7 +10,7 @@ use crate::lab::arch::Arch;
 use crate::lab::kernel::{Kernel, Source};
 use crate::lab::profile::Profile;
 use crate::message::ApicTimer;
-use crate::part::needs::Needs;
+use crate::part::needs::{Device, Needs};
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use std::path::PathBuf;
@@ -160,6 +160,9 @@ impl Cell {
         let modules = self.kernel.modules.as_deref();
         let mut names: Vec<String> =
             self.needs.modules.iter().map(|name| (*name).to_owned()).collect();
+        if self.needs.devices.contains(&Device::Rtc) {
+            names.push(self.kernel.arch.rtc_module.to_owned());
+        }
         if self.job.may_lack() {
             // What can't be read may be there.
             let has = |name: &String| match module::closure(modules, std::slice::from_ref(name)) {
