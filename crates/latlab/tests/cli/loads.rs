@@ -212,6 +212,20 @@ fn interrupts_load_delays_tasks() {
     }
 }
 
+/// Its IRQ thread has FIFO 50, so that a task of priority 90 is not kept waiting by it. The load runs a
+/// little longer than the probe.
+#[test]
+fn periodic_interrupts_come_on_time_and_are_handled_by_a_thread() {
+    let load = "interrupts:source=device,every=1ms,busy=100us";
+    let output =
+        latlab(&format!("run cyclic --on lab:rt --for 200ms --warm-up 0s --json --load {load}"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
+    assert_worked(&record, &[("interrupts", "device interrupts")]);
+    assert!((200..=300).contains(&record.work[0].done), "{:?}", record.work);
+    assert!(record.series[0].max < Nanos(50_000), "{:?}", record.series[0]);
+}
+
 /// A guest has a keyboard, a display, a disk and a device with an interrupt.
 #[test]
 fn loads_that_need_devices_work_in_a_guest() {
