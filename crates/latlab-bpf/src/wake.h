@@ -145,7 +145,9 @@ static __noinline void enter(struct ring *ring, __u32 cpu)
 	__u32 pid = ring->fresh, place = pid & (WAKES - 1);
 	struct watched *watched = bpf_map_lookup_elem(&tasks, &place);
 
-	if (!pid || !watched || watched->pid != pid)
+	if (!pid || __sync_val_compare_and_swap(&ring->fresh, pid, 0) != pid)
+		return;
+	if (!watched || watched->pid != pid)
 		return;
 	struct wake *wake = &watched->wakes[watched->next & 1];
 
@@ -157,7 +159,6 @@ static __noinline void enter(struct ring *ring, __u32 cpu)
 	wake->waking_depth = 0;
 	watched->due = wake->due;
 	watched->pending = 1;
-	ring->fresh = 0;
 }
 
 /* The same for a task on whatever CPU; it no longer sleeps. */
