@@ -76,29 +76,31 @@ struct woken {
 
 /* The events and the state of a CPU. */
 struct ring {
+	/* Used at each switch: one cache line. */
 	__u64 head;	/* number of events so far */
-	__u64 steal;	/* steal time at the last tick that was read */
-	__u64 steal_at;	/* time of that read; 0 if there was none */
-	__u64 due;	/* expiry of the high-resolution timer whose callback runs; 0 if none */
-	__u64 expiry;	/* the same plus its slack */
-	__u64 context;	/* context in which the callback runs; UPON_ALL for an interrupt's */
 	__u64 variables;	/* address of its per-CPU section; 0 until known */
-	__u32 upon;	/* what the current interrupt interrupted; bits below */
-	__u32 running;	/* task of the last context switch */
-	__u64 queued;	/* when a watched task was queued here; 0 after the next switch */
-	__u64 arrived;	/* when a watched task was switched in whose wake-up is not yet kept */
-	__u64 arrived_head;	/* number of events then; 0 if there is none */
 	__u64 waiting;	/* number of watched tasks that were woken and are to run here; `sparse` only */
 	__u64 unrecorded;	/* time of the last switch, if it was not recorded; else 0 */
 	__u64 unrecorded_steal;	/* exact steal time then */
-	__u64 passed;	/* time of the last switch to another task than the one queued here */
-	__u32 passed_pid;	/* the task that was switched out then */
-	__s32 passed_depth;	/* bytes of its stack; less than 1 if there is none */
+	__u64 queued;	/* when a watched task was queued here; 0 after the next switch */
+	__u64 arrived_head;	/* number of events when `arrived`; 0 if there is none */
+	/* Used at each interrupt. */
+	__u64 due;	/* expiry of the high-resolution timer whose callback runs; 0 if none */
+	__u64 expiry;	/* the same plus its slack */
+	__u64 context;	/* context in which the callback runs; UPON_ALL for an interrupt's */
+	__u32 upon;	/* what the current interrupt interrupted; bits below */
+	__u32 running;	/* task of the last context switch */
 	__u32 awaited;	/* the task that was queued at `queued` */
 	__u32 sleeper;	/* a watched task that went to sleep here, and was not woken before; 0 if none */
 	__u32 fresh;	/* a watched task that was woken here, whose wake-up is in `woken` only; 0 if none */
 	__u32 reserved;
+	__u64 arrived;	/* when a watched task was switched in whose wake-up is not yet kept */
 	struct woken woken;
+	__u64 steal;	/* steal time at the last tick that was read */
+	__u64 steal_at;	/* time of that read; 0 if there was none */
+	__u64 passed;	/* time of the last switch to another task than the one queued here */
+	__u32 passed_pid;	/* the task that was switched out then */
+	__s32 passed_depth;	/* bytes of its stack; less than 1 if there is none */
 	__u64 passed_stack[FRAMES];
 	struct event events[EVENTS + COPIED];
 };

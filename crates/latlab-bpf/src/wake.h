@@ -80,7 +80,7 @@ INLINE void waits_for(struct watched *watched, __u64 cpu, __u64 now)
 	ring->queued = now;
 }
 
-/* Whether a switch between two tasks is recorded if it is `sparse`: one is watched, or a watched one waits. */
+/* Whether a switch between two tasks is recorded where that is `sparse`: one is watched, or waits here. */
 INLINE bool matters(struct ring *ring, struct task_struct *prev, struct task_struct *next)
 {
 	return ring->waiting || is_watched(prev) || is_watched(next);
@@ -270,14 +270,14 @@ INLINE void queued(struct task_struct *task)
 	struct watched *watched = find(task);
 	__u32 here = bpf_get_smp_processor_id(), cpu = task->thread_info.cpu;
 
-	if (!watched || (cpu == here && watched->wakes[watched->next & 1].waker_cpu == here))
-		return;
 	struct ring *ring = ring_of(cpu);
 
-	if (ring) {
-		ring->queued = bpf_ktime_get_ns();
-		ring->awaited = task->pid;
-	}
+	if (!watched || !ring || ring->fresh == watched->pid)
+		return;
+	if (cpu == here && watched->wakes[watched->next & 1].waker_cpu == here)
+		return;
+	ring->queued = bpf_ktime_get_ns();
+	ring->awaited = watched->pid;
 	note_here(QUEUED, task->pid, cpu);
 }
 
