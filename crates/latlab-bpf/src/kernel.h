@@ -45,7 +45,14 @@ struct thread_info {
 	__u64 preempt_count;	/* arm64 only; x86 has a per-CPU variable */
 } CORE;
 
-struct rq;
+struct rq {
+	__u64 clock;
+} CORE;
+
+/* Accounts of the scheduler, in time of `rq->clock`. */
+struct sched_info {
+	__u64 last_queued;	/* 0 once the task runs */
+} CORE;
 
 struct cfs_rq {
 	struct rq *rq;
@@ -62,6 +69,7 @@ struct task_struct {
 	int prio;
 	int normal_prio;
 	struct sched_entity se;
+	struct sched_info sched_info;
 	int pid;
 	int tgid;
 	int softirq_disable_cnt;	/* PREEMPT_RT only; replaces the softirq part of the preemption count */

@@ -110,6 +110,13 @@ pub(crate) fn is_of_use(name: &str, local_timer: bool, cpus: usize, sparse: bool
     !implied && !no_other_cpu && !too_late
 }
 
+/// Whether the scheduler's own account tells what this program would tell of a task that is switched in:
+/// when it was put on the run queue.
+pub(crate) fn is_accounted(name: &str, btf: &Btf<'_>) -> bool {
+    let accounts = [("sched_info", "last_queued"), ("sched_entity", "cfs_rq")];
+    name == "sched_wakeup" && accounts.iter().all(|(of, member)| has_member(btf, of, member))
+}
+
 /// Whether high-resolution timers expire in the interrupt of the local APIC only, where tracepoints
 /// report its end.
 pub(crate) fn has_local_timer() -> bool {

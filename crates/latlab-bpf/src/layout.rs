@@ -8,10 +8,10 @@ use latlab_core::time::Nanos;
 pub(crate) const WATCHED: usize = 64 + 2 * WAKE;
 /// Largest number of watched tasks. The slot of a task is its PID modulo this.
 pub(crate) const WAKES: u32 = 4096;
-/// Number of words of the filter of watched tasks.
-pub(crate) const FILTER: usize = 1024;
+/// Number of bytes of the filter of watched tasks: one per PID modulo this.
+pub(crate) const FILTER: u32 = 8192;
 /// Size of a `struct wake` in bytes, with which a window begins.
-const WAKE: usize = 664;
+const WAKE: usize = 672;
 const EVENT: usize = 64;
 /// The PID of an event whose task is that of the event before.
 const SAME: u32 = u32::MAX;
@@ -21,9 +21,11 @@ const EXPIRY: u8 = 17;
 const CALLED: u8 = 19;
 const FRAMES: usize = 32;
 /// Size of the state of a CPU in `struct ring`, which its events follow.
-const RING: usize = 368;
+const RING: usize = 448;
 /// Number of events kept for each CPU.
 const EVENTS: u64 = 16384;
+/// The oldest of them, which may be overwritten while they are copied.
+const OLDEST: u64 = 1024;
 
 /// `struct settings`.
 #[derive(Debug)]
@@ -43,6 +45,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Whether wake-ups are kept with the CPU until the task sleeps again: where its own clock may be
+    /// read, and steal time is not accounted at ticks.
+    fn defers(&self) -> bool {
+        self.how == 0 && !self.sparse && self.variables.cpustat_steal == 0
+    }
+
     /// Encodes the settings for the BPF programs.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let Variables { hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal, .. } =
@@ -52,7 +60,8 @@ impl Settings {
         let words = variables
             .into_iter()
             .chain(ways)
-            .chain([self.variables.interrupts, u32::from(self.sparse)]);
+            .chain([self.variables.interrupts, u32::from(self.sparse)])
+            .chain([u32::from(self.defers()), 0]);
         let mut bytes = self.name.0.to_vec();
         bytes.extend(self.slow.0.to_ne_bytes());
         bytes.extend(words.flat_map(u32::to_ne_bytes));
@@ -81,6 +90,7 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     let (due, expiry, waking) = (read.time(), read.time(), read.time());
     let (switched, out, stolen, _steal, _head) =
         (read.time(), read.time(), read.time(), read.u64(), read.u64());
+    let queued = read.time();
     let (task, waker) = (read.who().0, read.who().0);
     let (cpu, waker_cpu) = (read.u32(), read.u32());
     let depths = [read.u32(), read.u32()];
@@ -92,6 +102,9 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     }
     let (mut own, own_torn) = events(&mut read, own, Nanos::MAX);
     let (mut elsewhere, remote_torn) = events(&mut read, remote, waking);
+    if waker_cpu != cpu {
+        insert_queued(&mut own, EventKind::Queued { pid: task.pid, cpu }, queued);
+    }
     drop_stale(&mut own, due);
     drop_stale(&mut elsewhere, due);
     let cut = |events: &[Event]| events.first().is_none_or(|event| event.at > due);
@@ -121,6 +134,18 @@ fn events(read: &mut Reader<'_>, (first, count): (u32, u32), end: Nanos) -> (Vec
     (events, torn)
 }
 
+/// Inserts that the task was put on the run queue, where the kernel's account tells of it instead of an
+/// event. Nothing was recorded then, so that the current task is that of the event before.
+fn insert_queued(events: &mut Vec<Event>, kind: EventKind, at: Nanos) {
+    let place = events.partition_point(|event| event.at <= at);
+    let Some(before) = place.checked_sub(1).and_then(|last| events.get(last)) else { return };
+    let task = match before.kind {
+        EventKind::Switch { next, .. } => next,
+        _ => before.task,
+    };
+    events.insert(place, Event { at, task, kind, stolen: Nanos(0) });
+}
+
 /// Drops the events before unrecorded context switches that came after `due`: what the CPU did at
 /// `due` is unknown.
 fn drop_stale(events: &mut Vec<Event>, due: Nanos) {
@@ -138,7 +163,7 @@ pub(crate) fn ring(bytes: &[u8]) -> Vec<Event> {
         let seq = u32::try_from((nth + 1) & u64::from(u32::MAX)).ok()?;
         Reader(bytes.get(place..)?).event(seq)
     };
-    let kept = written.saturating_sub(EVENTS)..written;
+    let kept = written.saturating_sub(EVENTS - OLDEST)..written;
     let mut events = both(kept.filter_map(event));
     in_order(&mut events);
     events
@@ -341,7 +366,7 @@ mod tests {
         (first, events): (u32, &[Vec<u8>]),
         remote: &[Vec<u8>],
     ) -> Vec<u8> {
-        let times = [100_u64, 101, 150, 200, 300, 7, 0, 0];
+        let times = [100_u64, 101, 150, 200, 300, 7, 0, 0, 0];
         let mut bytes: Vec<u8> = times.into_iter().flat_map(u64::to_ne_bytes).collect();
         bytes.extend([0; 48]);
         let count = |events: &[Vec<u8>]| u32::try_from(events.len()).unwrap();
@@ -415,6 +440,21 @@ mod tests {
     }
 
     #[test]
+    fn account_of_run_queue_is_an_event_if_another_cpu_woke_the_task() {
+        let own = [switch(1, 90, 1, 2), switch(2, 190, 2, 3)];
+        let queued_at = |waker_cpu, at: u64| {
+            let mut bytes = encoded_by(waker_cpu, (0, &own), &own);
+            bytes[64..72].copy_from_slice(&at.to_ne_bytes());
+            window(&bytes).expect("the window is complete")
+        };
+        let known = queued_at(2, 170);
+        assert_eq!(known.queued(), Some(Nanos(170)));
+        assert_eq!((known.events[1].at, known.events[1].task.pid), (Nanos(170), 2));
+        assert_eq!(queued_at(2, 0).queued(), None, "the kernel keeps no account");
+        assert_eq!(queued_at(1, 170).queued(), None, "the waking says it");
+    }
+
+    #[test]
     fn window_is_torn_if_events_of_waking_cpu_before_waking_are_missing() {
         let own = [switch(1, 90, 1, 2)];
         let torn = |remote: &[Vec<u8>]| {
@@ -462,11 +502,11 @@ mod tests {
             let place = RING + (seq as usize - 1) % usize::try_from(EVENTS).unwrap() * EVENT;
             bytes[place..place + EVENT].copy_from_slice(&switch(seq, at, 1, 2));
         };
-        // The ring has wrapped around; the slot of event 3 still has an older one.
-        (4..=16_386).for_each(|seq| put(seq, u64::from(seq) * 10));
+        // The ring has wrapped around; the slot of event 1027 still has an older one.
+        (3..=16_386).filter(|seq| *seq != 1027).for_each(|seq| put(seq, u64::from(seq) * 10));
         bytes[..8].copy_from_slice(&16_386_u64.to_ne_bytes());
         let times: Vec<u64> = ring(&bytes).iter().map(|event| event.at.0).collect();
-        assert_eq!((times.len(), times[0], times[times.len() - 1]), (16_383, 40, 163_860));
+        assert_eq!((times.len(), times[0], times[times.len() - 1]), (15_359, 10_280, 163_860));
         assert!(ring(&[]).is_empty() && ring(&[255; 8]).is_empty());
     }
 
@@ -493,7 +533,7 @@ mod tests {
             sparse: true,
         }
         .bytes();
-        assert_eq!(bytes.len(), 64);
+        assert_eq!(bytes.len(), 72);
         assert_eq!((&bytes[..4], bytes[16]), (&b"abc\0"[..], 9));
         assert_eq!([24, 40, 44, 48, 52, 56, 60].map(|at| bytes[at]), [1, 5, 2, 1, 1, 7, 1]);
     }
@@ -505,7 +545,7 @@ mod tests {
             // Set the numbers of events to 0, whatever the other bytes are.
             if bytes.len() >= WAKE {
                 bytes.truncate(WAKE);
-                bytes[128..144].fill(0);
+                bytes[136..152].fill(0);
                 prop_assert!(window(&bytes).is_some());
             }
         }

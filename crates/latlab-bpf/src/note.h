@@ -14,21 +14,22 @@ struct {
 
 const volatile struct settings settings SEC(".rodata.settings");
 
+INLINE struct ring *ring_of(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&rings, &cpu);
+}
+
 INLINE struct ring *this_ring(void)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-
-	return bpf_map_lookup_elem(&rings, &cpu);
+	return ring_of(bpf_get_smp_processor_id());
 }
 
 INLINE void describe(struct who *who, struct task_struct *task)
 {
-	__u64 *comm = (void *)task->comm;
-
 	who->pid = task->pid;
 	who->prio = task->prio;
-	who->comm[0] = comm[0];
-	who->comm[1] = comm[1];
+	who->comm[0] = *(__u64 *)&task->comm[0];
+	who->comm[1] = *(__u64 *)&task->comm[8];
 }
 
 /* Reads a per-CPU variable of the kernel by its offset. Its symbol would need CONFIG_KALLSYMS_ALL. */
@@ -43,26 +44,25 @@ INLINE __u64 exact_steal(struct ring *ring)
 	return variable(ring, settings.steal_time);
 }
 
-/* Takes the next slot; an interrupt in between uses the one after it. */
+/* Takes the next slot; an interrupt in between uses the one after it. Until `done`, the slot has the number
+ * of the event that it held before. */
 INLINE struct event *next_slot(struct ring *ring, __u32 *seq)
 {
 	__u64 place = __sync_fetch_and_add(&ring->head, 1);
-	struct event *event = &ring->events[place & (EVENTS - 1)];
+	struct ring *from = (void *)&((struct event *)ring)[place & (EVENTS - 1)];
 
-	*(volatile __u32 *)&event->seq = 0;
+	barrier_var(from);	/* one addition for all fields of the event */
 	*seq = place + 1;
-	return event;
+	return from->events;
 }
 
-INLINE void fill_with(struct event *event, __u8 kind, __u8 flag, __u64 at, __u64 steal)
-{
-	event->what = kind | flag << 8 | steal >> STOLEN_UNIT << 16;
-	event->at = at;
-}
-
+/* Fills in an event but for its tasks and numbers. */
 INLINE void fill(struct event *event, struct ring *ring, __u8 kind, __u8 flag, __u64 at)
 {
-	fill_with(event, kind, flag, at, settings.steal_time ? exact_steal(ring) : 0);
+	event->what = kind | flag << 8;
+	event->at = at;
+	if (settings.steal_time)
+		event->stolen = exact_steal(ring) >> STOLEN_UNIT;
 }
 
 INLINE void done(struct event *event, __u32 seq)
@@ -82,7 +82,8 @@ static __noinline void catch_up(struct ring *ring)
 	ring->unrecorded = 0;
 	struct event *event = next_slot(ring, &seq);
 
-	fill_with(event, CURRENT, 0, since, ring->unrecorded_steal);
+	event->what = CURRENT | (__u32)(ring->unrecorded_steal >> STOLEN_UNIT) << 16;
+	event->at = since;
 	describe(&event->task, bpf_get_current_task_btf());
 	done(event, seq);
 }
@@ -140,10 +141,22 @@ INLINE void follow(struct ring *ring, __u8 kind, __u64 at, __u64 a, __u64 b)
 
 INLINE void follow_here(__u8 kind, __u64 a)
 {
+	__u64 now = bpf_ktime_get_ns();
 	struct ring *ring = this_ring();
 
 	if (ring)
-		follow(ring, kind, bpf_ktime_get_ns(), a, 0);
+		follow(ring, kind, now, a, 0);
+}
+
+/* Records the end of something that the same task has begun. */
+INLINE void end(struct ring *ring, __u8 kind, __u64 at)
+{
+	__u32 seq;
+	struct event *event = take(ring, &seq);
+
+	fill(event, ring, kind, 0, at);
+	event->task.pid = SAME;
+	done(event, seq);
 }
 
 INLINE __u32 preempt_count(struct ring *ring)

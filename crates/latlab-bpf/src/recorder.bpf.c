@@ -17,18 +17,25 @@ INLINE __u64 interrupted(struct ring *ring)
 	return word(bpf_core_field_exists(arm64->pc) ? (__u64)&arm64->pc : (__u64)&regs->ip);
 }
 
+/* From this delay on an interrupt was late, and what it interrupted tells why; as DELIVERY of cause.rs. */
+#define DELIVERY 1000
+
 /* Records an interrupt that began at a moment, and the interrupted code. Of an EXPIRY, the values are
- * a callback and its expiry. */
+ * a callback and its expiry; where it came on time and interrupted the idle task, the code is not read. */
 INLINE void interrupt(struct ring *ring, __u8 kind, __u64 at, __u64 value, __u64 expiry)
 {
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u64 ip = 0;
+
+	if (kind != EXPIRY || current->pid || (__s64)(at - expiry) >= DELIVERY)
+		ip = interrupted(ring);
 	__u32 seq;
 	struct event *event = take(ring, &seq);
-	__u64 ip = interrupted(ring);
 	bool user = (__s64)ip > 0;	/* the upper half of all addresses is the kernel's */
 
 	ring->upon = INTERRUPTED | (user ? USER : 0);
 	fill(event, ring, kind, user, at);
-	describe(&event->task, bpf_get_current_task_btf());
+	describe(&event->task, current);
 	event->value[0] = value;
 	event->value[1] = ip;
 	event->value[2] = expiry;
@@ -62,7 +69,7 @@ INLINE void interrupt_end(void)
 	if (!ring)
 		return;
 	ring->upon = 0;
-	follow(ring, INTERRUPT_END, bpf_ktime_get_ns(), 0, 0);
+	end(ring, INTERRUPT_END, bpf_ktime_get_ns());
 }
 
 /* Not attached with `local_timer`: the first expiry tells of the interrupt. */
@@ -73,21 +80,25 @@ int local_timer_entry(void *ctx)
 	return 0;
 }
 
+/* A timer interrupt in which no timer had expired. */
+static __noinline void empty_interrupt(struct ring *ring, __u64 now)
+{
+	interrupt(ring, TIMER_INTERRUPT, now, 0, 0);
+}
+
 INLINE void timer_end(void)
 {
+	__u64 now = bpf_ktime_get_ns();
 	struct ring *ring = this_ring();
 
 	if (!ring)
 		return;
-	__u64 now = bpf_ktime_get_ns();
-
-	/* No timer had expired. */
 	if (!ring->upon && settings.local_timer)
-		interrupt(ring, TIMER_INTERRUPT, now, 0, 0);
+		empty_interrupt(ring, now);
 	read_steal(ring, now);
 	ring->due = 0;
 	ring->upon = 0;
-	follow(ring, INTERRUPT_END, now, 0, 0);
+	end(ring, INTERRUPT_END, now);
 }
 
 SEC("tp_btf/local_timer_exit")
@@ -158,7 +169,7 @@ int reschedule_exit(void *ctx)
 		return 0;
 	ring->upon = 0;
 	if (!settings.sparse || ring->waiting)
-		follow(ring, INTERRUPT_END, bpf_ktime_get_ns(), 0, 0);
+		end(ring, INTERRUPT_END, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -205,7 +216,7 @@ int softirq_exit(void *ctx)
 	if (!ring)
 		return 0;
 	ring->due = 0;
-	follow(ring, SOFTIRQ_END, bpf_ktime_get_ns(), 0, 0);
+	end(ring, SOFTIRQ_END, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -220,7 +231,7 @@ int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer, __s64 *started)
 
 	if (!ring)
 		return 0;
-	if (settings.hrtimer_bases && !ring->variables)
+	if (!ring->variables && settings.hrtimer_bases)
 		ring->variables = (__u64)base->cpu_base - settings.hrtimer_bases;
 	__u64 function = (__u64)timer->function, expiry = timer->node.expires - offset;
 
@@ -243,7 +254,7 @@ int hrtimer_expire_exit(void *ctx)
 	if (!ring)
 		return 0;
 	ring->due = 0;
-	follow(ring, TIMER_END, bpf_ktime_get_ns(), 0, 0);
+	end(ring, TIMER_END, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -281,7 +292,7 @@ int page_fault_event(__u64 *ctx)
 	return 0;
 }
 
-INLINE void note_waking(struct ring *ring, struct task_struct *current, struct task_struct *task,
+static __noinline void note_waking(struct ring *ring, struct task_struct *current, struct task_struct *task,
 			__u64 now)
 {
 	__u32 seq;
@@ -294,16 +305,10 @@ INLINE void note_waking(struct ring *ring, struct task_struct *current, struct t
 	done(event, seq);
 }
 
-/* Whether nothing of a task matters, by the one field that tells of most tasks. */
-INLINE bool is_ordinary(struct task_struct *task)
-{
-	return settings.how == REAL_TIME && task->prio >= 100;
-}
-
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(sched_wakeup, struct task_struct *task)
 {
-	if (!is_ordinary(task) && is_watched(task))
+	if (is_watched(task))
 		queued(task);
 	return 0;
 }
@@ -315,67 +320,102 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int cpu)
 
 	if (!is_watched(task))
 		return 0;
+	enter_of(task);
 	note_here(MIGRATED, task->pid, (__u32)cpu);
 	if (settings.sparse && (watched = find(task)) && watched->waits)
-		waits_for(watched, 1 + (__u64)(__u32)cpu);
+		waits_for(watched, 1 + (__u64)(__u32)cpu, bpf_ktime_get_ns());
 	return 0;
+}
+
+INLINE bool is_real_time_thread(struct task_struct *task)
+{
+	return task->prio < 100 && task->flags & KTHREAD;
 }
 
 /* Of the tasks that are not watched, IRQ threads matter: they may wake one that is. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *task)
 {
-	if (is_ordinary(task))
-		return 0;
-	bool is_thread = task->flags & KTHREAD && task->prio < 100;
 	bool is_ours = is_watched(task);
-	struct ring *ring;
 
-	if (!is_ours && !is_thread)
+	if (!is_ours && !is_real_time_thread(task))
 		return 0;
-	ring = this_ring();
-	if (!ring)
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct ring *ring = ring_of(cpu);
+
+	if (!ring || (keeps_later() && wakes_sleeper(ring, cpu, task)))
 		return 0;
-	struct task_struct *current = bpf_get_current_task_btf();
 	__u64 now = bpf_ktime_get_ns();
+	struct task_struct *current = bpf_get_current_task_btf();
+	bool is_thread = is_real_time_thread(task);
 
 	if (is_thread)
 		note_waking(ring, current, task, now);
 	if (is_ours)
-		woken(ctx, ring, current, task, now);
+		woken(ctx, ring, cpu, current, task, now);
 	return 0;
 }
 
+/* A watched task is switched out. If it sleeps and nothing is to be reported of it, the next waking here is
+ * kept with the CPU; real-time threads of the kernel have an event. */
+static __noinline void leaves(__u64 *ctx, struct ring *ring, struct task_struct *prev, __u64 now)
+{
+	bool preempted = ctx[0];
+	__u32 state = ctx[3];
+
+	left(prev, now, preempted || !state);
+	if (!keeps_later())
+		return;
+	struct watched *watched = find(prev);
+	bool sleeps = watched && watched->asleep && !watched->pending && !watched->late;
+
+	ring->sleeper = sleeps && !is_real_time_thread(prev) ? prev->pid : 0;
+}
+
 SEC("tp_btf/sched_switch")
-int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task_struct *next,
+int BPF_PROG(sched_switch, __u32 preempted, struct task_struct *prev, struct task_struct *next,
 	     unsigned int state)
 {
+	__u64 now = bpf_ktime_get_ns();
 	struct ring *ring = this_ring();
 	__u32 seq;
 
 	if (!ring)
 		return 0;
-	if (!matters(ring, prev, next)) {
-		ring->unrecorded = bpf_ktime_get_ns();
-		ring->unrecorded_steal = exact_steal(ring);
-		return 0;
+	if (settings.sparse) {
+		if (!matters(ring, prev, next)) {
+			ring->unrecorded = now;
+			ring->unrecorded_steal = exact_steal(ring);
+			return 0;
+		}
+		catch_up(ring);
 	}
-	struct event *event = begin(ring, prev, SWITCH, preempted, &seq);
-	__u64 now = event->at;
+	struct event *event = next_slot(ring, &seq);
 
+	fill(event, ring, SWITCH, preempted, now);
+	describe(&event->task, prev);
 	describe(&event->other, next);
 	done(event, seq);
-	if (!settings.sparse && ring->running != prev->pid && ring->running)
+	__u32 prev_pid = event->task.pid, pid = event->other.pid, running = ring->running;
+
+	if (ring->arrived_head)
+		keep(ring, bpf_get_smp_processor_id(), running, prev);
+	if (running && running != prev_pid && !settings.sparse)
 		__sync_fetch_and_add(&lost.switches, 1);
-	ring->running = next->pid;
-	if (is_watched(prev))
-		left(prev, now, preempted || !state);
+	ring->running = pid;
+	if (prev_pid && is_watched(prev))
+		leaves(ctx, ring, prev, now);
 	__u64 queued = ring->queued;
 
-	if (is_watched(next))
-		arrived(ctx, ring, prev, next, now);
-	else if (queued)
+	if (queued && is_prompt(ring, pid, now, queued)) {
+		ring->arrived = now;
+		ring->arrived_head = ring->head;
+	} else if (is_watched(next)) {
+		enter_of(next);
+		arrived(ctx, ring, bpf_get_smp_processor_id(), prev, next, now);
+	} else if (queued) {
 		passed(ctx, ring, prev, now, queued);
+	}
 	if (queued)
 		ring->queued = 0;
 	return 0;

@@ -12,7 +12,7 @@
 #define FRAMES 32	/* largest number of functions in a stack */
 #define WAKES 4096	/* largest number of watched tasks; slots are PIDs modulo this */
 #define STOLEN_UNIT 10	/* low bits of the stolen nanoseconds that an event drops */
-#define FILTER 1024	/* words of the filter of watched tasks: a bit per PID modulo 65536 */
+#define FILTER 8192	/* bytes of the filter of watched tasks, one per PID modulo this */
 
 enum kind {
 	SWITCH = 1,
@@ -66,21 +66,38 @@ struct event {
 	};
 };
 
+/* What is kept of a wake-up until the task has run for the first time. */
+struct woken {
+	__u64 due;
+	__u64 expiry;
+	__u64 waking;
+	struct who waker;
+};
+
 /* The events and the state of a CPU. */
 struct ring {
+	/* Used at each switch: one cache line. */
 	__u64 head;	/* number of events so far */
-	__u64 steal;	/* steal time at the last tick that was read */
-	__u64 steal_at;	/* time of that read; 0 if there was none */
-	__u64 due;	/* expiry of the high-resolution timer whose callback runs; 0 if none */
-	__u64 expiry;	/* the same plus its slack */
-	__u64 context;	/* context in which the callback runs; UPON_ALL for an interrupt's */
 	__u64 variables;	/* address of its per-CPU section; 0 until known */
-	__u32 upon;	/* what the current interrupt interrupted; bits below */
-	__u32 running;	/* task of the last context switch */
-	__u64 queued;	/* when a watched task was queued here; 0 after the next switch */
 	__u64 waiting;	/* number of watched tasks that were woken and are to run here; `sparse` only */
 	__u64 unrecorded;	/* time of the last switch, if it was not recorded; else 0 */
 	__u64 unrecorded_steal;	/* exact steal time then */
+	__u64 queued;	/* when a watched task was queued here; 0 after the next switch */
+	__u64 arrived_head;	/* number of events when `arrived`; 0 if there is none */
+	/* Used at each interrupt. */
+	__u64 due;	/* expiry of the high-resolution timer whose callback runs; 0 if none */
+	__u64 expiry;	/* the same plus its slack */
+	__u64 context;	/* context in which the callback runs; UPON_ALL for an interrupt's */
+	__u32 upon;	/* what the current interrupt interrupted; bits below */
+	__u32 running;	/* task of the last context switch */
+	__u32 awaited;	/* the task that was queued at `queued` */
+	__u32 sleeper;	/* a watched task that went to sleep here, and was not woken before; 0 if none */
+	__u32 fresh;	/* a watched task that was woken here, whose wake-up is in `woken` only; 0 if none */
+	__u32 reserved;
+	__u64 arrived;	/* when a watched task was switched in whose wake-up is not yet kept */
+	struct woken woken;
+	__u64 steal;	/* steal time at the last tick that was read */
+	__u64 steal_at;	/* time of that read; 0 if there was none */
 	__u64 passed;	/* time of the last switch to another task than the one queued here */
 	__u32 passed_pid;	/* the task that was switched out then */
 	__s32 passed_depth;	/* bytes of its stack; less than 1 if there is none */
@@ -105,6 +122,7 @@ struct wake {
 	__u64 stolen;	/* lower bound of the steal time since due, if accounted at ticks */
 	__u64 steal;	/* upper bound of the steal counter at due */
 	__u64 head;	/* number of events of the CPU at the switch */
+	__u64 queued;	/* when the task was put on the run queue; 0 if unknown; `sparse` only */
 	struct who task;
 	struct who waker;
 	__u32 cpu;
@@ -152,6 +170,8 @@ struct settings {
 	__u32 local_timer;	/* whether timers expire in the local timer interrupt only, which ends visibly */
 	__u32 interrupts;	/* bits of the preemption count that count interrupts */
 	__u32 sparse;	/* whether switches are recorded only while a watched task waits for the CPU */
+	__u32 defers;	/* whether wake-ups are kept with the CPU until the task sleeps again */
+	__u32 reserved;
 };
 
 struct lost {

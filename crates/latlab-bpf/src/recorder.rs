@@ -127,7 +127,6 @@ impl Recorder {
         let slot = (pid % WAKES).to_ne_bytes();
         let mut task = [0; WATCHED];
         task[..4].copy_from_slice(&pid.to_ne_bytes());
-        let (byte, bit) = filter_bit(pid);
         let look = |map: &MapHandle, key| map.lookup(key, MapFlags::ANY).map_err(|e| io_error(&e));
         let there = look(&self.tasks, &slot)?.unwrap_or_default();
         let there = there.first_chunk().map_or(0, |pid| u32::from_ne_bytes(*pid));
@@ -136,7 +135,9 @@ impl Recorder {
             return Ok(());
         }
         let mut filter = look(&self.filter, &ZERO)?.unwrap_or_default();
-        filter[byte] |= bit;
+        if let Some(byte) = filter.get_mut((pid % FILTER) as usize) {
+            *byte = 1;
+        }
         let put = |map: &MapHandle, key, value: &[u8]| map.update(key, value, MapFlags::ANY);
         put(&self.tasks, &slot, &task).map_err(|e| io_error(&e))?;
         put(&self.filter, &ZERO, &filter).map_err(|e| io_error(&e))
@@ -185,7 +186,7 @@ impl Recorder {
         }
     }
 
-    /// The last events of a CPU, at most 16384, in the order of time.
+    /// The last events of a CPU, at most 15360, in the order of time.
     pub fn last_events(&self, cpu: u32) -> io::Result<Vec<Event>> {
         let ring = self.rings.lookup(&cpu.to_ne_bytes(), MapFlags::ANY);
         Ok(layout::ring(&ring.map_err(|error| io_error(&error))?.unwrap_or_default()))
@@ -223,14 +224,6 @@ impl Recorder {
     pub fn counting_error(&self) -> Option<&io::Error> {
         self.counting.error()
     }
-}
-
-/// Returns the byte and the bit of a PID in the filter, which consists of 64-bit words.
-fn filter_bit(pid: u32) -> (usize, u8) {
-    let word = (pid >> 6) as usize % FILTER;
-    let bytes = (1_u64 << (pid & 63)).to_ne_bytes();
-    let byte = bytes.iter().position(|byte| *byte != 0).unwrap_or(0);
-    (word * 8 + byte, bytes[byte])
 }
 
 fn io_error(error: &libbpf_rs::Error) -> io::Error {

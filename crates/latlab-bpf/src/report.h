@@ -126,10 +126,11 @@ __noinline int report(__u32 pid, __u64 now)
 INLINE void ran(struct watched *watched, __u32 cpu, struct task_struct *task)
 {
 	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
-	struct wake *wake = back(watched);
+	struct wake *wake = back(watched, bpf_get_smp_processor_id());
 
 	wake->cpu = cpu;
 	wake->switched = 0;
+	wake->queued = 0;
 	wake->stolen = 0;
 	describe(&wake->task, task);
 	wake->head = ring ? ring->head : 0;
@@ -139,11 +140,12 @@ INLINE void ran(struct watched *watched, __u32 cpu, struct task_struct *task)
  * run, even if that was not reported. If it is not, it has run and slept since: a sleeping task is not
  * woken twice. But a task woken while it is about to sleep continues instead, and that waking is no
  * wake-up: otherwise the following sleep would count as its latency. */
-INLINE void settle(struct watched *watched, struct task_struct *current, struct task_struct *task,
-		   __u64 now)
+static __noinline void settle(struct watched *watched, struct task_struct *current,
+			      struct task_struct *task, __u64 now)
 {
 	bool runs = current->pid == watched->pid;
 
+	keep_of(task, current);
 	/* Since Linux 6.12 a SCHED_OTHER task may sleep and stay on the run queue for a while (delayed
 	 * dequeue): it is treated as one that is about to sleep. */
 	if (!runs && task->on_rq)
@@ -157,16 +159,17 @@ INLINE void settle(struct watched *watched, struct task_struct *current, struct 
 }
 
 /* A watched task is woken. */
-INLINE void woken(void *ctx, struct ring *ring, struct task_struct *current,
+INLINE void woken(void *ctx, struct ring *ring, __u32 here, struct task_struct *current,
 		  struct task_struct *task, __u64 now)
 {
 	struct watched *watched = find_or_begin(task);
 
 	if (!watched)
 		return;
+	enter_of(task);
 	if (watched->pending || watched->late || current->pid == watched->pid)
 		settle(watched, current, task, now);
-	begin_wake(ctx, ring, watched, current, task, now);
+	begin_wake(ctx, ring, here, watched, current, task, now);
 }
 
 /* A watched task is switched out: to sleep, or while runnable. */
@@ -181,7 +184,7 @@ INLINE void left(struct task_struct *prev, __u64 now, bool runnable)
 	/* A task woken before it slept, and switched out since, did not wait for the CPU. */
 	if (runnable) {
 		watched->pending = 0;
-		waits_for(watched, 0);
+		waits_for(watched, 0, 0);
 	}
 	watched->asleep = !runnable;
 	watched->left = now;
@@ -198,6 +201,7 @@ INLINE void ended(struct task_struct *task)
 
 	if (!watched)
 		return;
+	keep_of(task, task);
 	if (judges_later() && watched->asleep)
 		ran(watched, bpf_get_smp_processor_id(), task);
 	if (watched->late)
@@ -205,7 +209,7 @@ INLINE void ended(struct task_struct *task)
 	watched->late = 0;
 	watched->pending = 0;
 	watched->asleep = 0;
-	waits_for(watched, 0);
+	waits_for(watched, 0, 0);
 	watched->pid = 0;
 }
 

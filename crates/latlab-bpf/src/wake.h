@@ -13,23 +13,19 @@ struct {
 
 /* Changed by user space at any time. */
 volatile __u64 above SEC(".data.above") = 0;
-volatile __u64 filter[FILTER] SEC(".bss.filter");
+volatile __u8 filter[FILTER] SEC(".bss.filter");
 struct lost lost SEC(".bss.lost");
 
 /* Whether a task is watched; with TASKS, whether it may be: `tasks` decides. */
 INLINE bool is_watched(struct task_struct *task)
 {
-	__u32 pid = task->pid;
-
-	if (!pid)
-		return false;
 	if (settings.how == TASKS)
-		return filter[(pid >> 6) & (FILTER - 1)] >> (pid & 63) & 1;
+		return filter[task->pid & (FILTER - 1)];
 	if (settings.how == REAL_TIME)
 		return task->prio < 100 && !(task->flags & KTHREAD);
 	__u64 *comm = (void *)task->comm;
 
-	return comm[0] == settings.name[0] && comm[1] == settings.name[1];
+	return task->pid && comm[0] == settings.name[0] && comm[1] == settings.name[1];
 }
 
 /* Finds a watched task. An array needs one memory access, a hash three. */
@@ -38,7 +34,7 @@ INLINE struct watched *find(struct task_struct *task)
 	__u32 pid = task->pid, place = pid & (WAKES - 1);
 	struct watched *watched = bpf_map_lookup_elem(&tasks, &place);
 
-	return watched && watched->pid == pid ? watched : 0;
+	return watched && pid && watched->pid == pid ? watched : 0;
 }
 
 /* The same; allocates a slot for a task seen for the first time, unless it exits: it would keep the
@@ -64,8 +60,8 @@ INLINE bool judges_later(void)
 	return settings.how == TASKS && !settings.sparse;
 }
 
-/* A watched task waits for a CPU, given as 1 plus its number, or for none (0). */
-INLINE void waits_for(struct watched *watched, __u64 cpu)
+/* A watched task waits since `now` for a CPU, given as 1 plus its number, or for none (0). */
+INLINE void waits_for(struct watched *watched, __u64 cpu, __u64 now)
 {
 	if (!settings.sparse)
 		return;
@@ -78,14 +74,16 @@ INLINE void waits_for(struct watched *watched, __u64 cpu)
 	if (before && (ring = bpf_map_lookup_elem(&rings, &place)))
 		__sync_fetch_and_add(&ring->waiting, -1);
 	place = cpu - 1;
-	if (cpu && (ring = bpf_map_lookup_elem(&rings, &place)))
-		__sync_fetch_and_add(&ring->waiting, 1);
+	if (!cpu || !(ring = bpf_map_lookup_elem(&rings, &place)))
+		return;
+	__sync_fetch_and_add(&ring->waiting, 1);
+	ring->queued = now;
 }
 
-/* Whether a switch between two tasks is recorded: one is watched, or a watched one waits. */
+/* Whether a switch between two tasks is recorded where that is `sparse`: one is watched, or waits here. */
 INLINE bool matters(struct ring *ring, struct task_struct *prev, struct task_struct *next)
 {
-	return !settings.sparse || ring->waiting || is_watched(prev) || is_watched(next);
+	return ring->waiting || is_watched(prev) || is_watched(next);
 }
 
 /* Stores the kernel stack, without the BPF program and its caller. */
@@ -100,18 +98,90 @@ INLINE bool is_by_timer(struct ring *ring)
 	return ring->context == UPON_ALL || ring->context == context(ring);
 }
 
+/* Whether wake-ups may be kept with the CPU until the task has run for the first time. */
+INLINE bool keeps_later(void)
+{
+	return settings.defers;
+}
+
+/* When a task that is woken now was due: when the timer expired whose callback wakes it. */
+INLINE __u64 due_by_timer(struct ring *ring, __u64 now, __u64 *expiry)
+{
+	*expiry = now;
+	if (!ring->due || !is_by_timer(ring) || ring->due >= now)
+		return now;
+	if (ring->expiry < now)
+		*expiry = ring->expiry;
+	return ring->due;
+}
+
+/* Keeps with the CPU that a watched task is woken which slept here. Returns whether it did: not where more may
+ * have to be recorded. */
+INLINE bool wakes_sleeper(struct ring *ring, __u32 here, struct task_struct *task)
+{
+	__u32 pid = task->pid;
+
+	if (ring->sleeper != pid || (__u32)task->thread_info.cpu != here || ring->fresh)
+		return false;
+	__u64 now = bpf_ktime_get_ns();
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u32 other = current->pid;
+
+	if (other && ((ring->upon & (INTERRUPTED | USER)) == INTERRUPTED || other == pid))
+		return false;
+	ring->woken.due = due_by_timer(ring, now, &ring->woken.expiry);
+	ring->woken.waking = now;
+	describe(&ring->woken.waker, current);
+	ring->queued = now;
+	ring->awaited = pid;
+	ring->sleeper = 0;
+	ring->fresh = pid;
+	return true;
+}
+
+/* Begins the wake-up of the watched task that is kept with the CPU. */
+static __noinline void enter(struct ring *ring, __u32 cpu)
+{
+	__u32 pid = ring->fresh, place = pid & (WAKES - 1);
+	struct watched *watched = bpf_map_lookup_elem(&tasks, &place);
+
+	if (!pid || __sync_val_compare_and_swap(&ring->fresh, pid, 0) != pid)
+		return;
+	if (!watched || watched->pid != pid)
+		return;
+	struct wake *wake = &watched->wakes[watched->next & 1];
+
+	wake->due = ring->woken.due;
+	wake->expiry = ring->woken.expiry;
+	wake->waking = ring->woken.waking;
+	wake->waker = ring->woken.waker;
+	wake->waker_cpu = cpu;
+	wake->waking_depth = 0;
+	watched->due = wake->due;
+	watched->pending = 1;
+}
+
+/* The same for a task on whatever CPU; it no longer sleeps. */
+INLINE void enter_of(struct task_struct *task)
+{
+	__u32 cpu = task->thread_info.cpu, pid = task->pid;
+	struct ring *ring = ring_of(cpu);
+
+	if (!keeps_later() || !ring)
+		return;
+	if (ring->sleeper == pid)
+		ring->sleeper = 0;
+	if (ring->fresh == pid)
+		enter(ring, cpu);
+}
+
 /* Begins the wake-up of a watched task. */
-INLINE void begin_wake(void *ctx, struct ring *ring, struct watched *watched,
+INLINE void begin_wake(void *ctx, struct ring *ring, __u32 here, struct watched *watched,
 		       struct task_struct *current, struct task_struct *task, __u64 now)
 {
 	struct wake *wake = &watched->wakes[watched->next & 1];
-	__u64 due = now, expiry = now;
-	__u32 here = bpf_get_smp_processor_id();
+	__u64 expiry, due = due_by_timer(ring, now, &expiry);
 
-	if (ring->due && is_by_timer(ring) && ring->due < now) {
-		due = ring->due;
-		expiry = ring->expiry < now ? ring->expiry : now;
-	}
 	watched->due = due;
 	wake->due = due;
 	wake->expiry = expiry;
@@ -121,8 +191,10 @@ INLINE void begin_wake(void *ctx, struct ring *ring, struct watched *watched,
 	if (settings.cpustat_steal)
 		wake->steal = most_stolen(ring, due);
 	wake->waking_depth = 0;
-	if (task->thread_info.cpu == here)
+	if (task->thread_info.cpu == here) {
 		ring->queued = now;
+		ring->awaited = watched->pid;
+	}
 	__u32 upon = ring->upon;
 
 	/* The stack shows what was interrupted. It is taken if the wake-up is late already, or if
@@ -136,7 +208,7 @@ INLINE void begin_wake(void *ctx, struct ring *ring, struct watched *watched,
 			wake->waking_depth = stack(ctx, wake->waking_stack);
 	}
 	watched->pending = 1;
-	waits_for(watched, 1 + (__u64)task->thread_info.cpu);
+	waits_for(watched, 1 + (__u64)task->thread_info.cpu, now);
 }
 
 INLINE __u64 grown(__u64 from, __u64 to)
@@ -169,7 +241,7 @@ INLINE bool was_woken(struct watched *watched)
 
 /* A sleeping task runs again. If its waking was not reported, it is only known that it came after the
  * task went to sleep. */
-INLINE struct wake *back(struct watched *watched)
+INLINE struct wake *back(struct watched *watched, __u32 cpu)
 {
 	struct wake *wake = &watched->wakes[watched->next & 1];
 
@@ -177,15 +249,15 @@ INLINE struct wake *back(struct watched *watched)
 		wake->due = watched->left;
 		wake->expiry = watched->left;
 		wake->waking = 0;
-		wake->waker_cpu = bpf_get_smp_processor_id();
+		wake->waker_cpu = cpu;
 		wake->waking_depth = 0;
 		wake->stolen = 0;
 	}
 	wake->switch_depth = 0;
-	wake->cpu = bpf_get_smp_processor_id();
+	wake->cpu = cpu;
 	watched->pending = 0;
 	watched->asleep = 0;
-	waits_for(watched, 0);
+	waits_for(watched, 0, 0);
 	watched->next ^= 1;
 	watched->late = 1;
 	return wake;
@@ -198,13 +270,27 @@ INLINE void queued(struct task_struct *task)
 	struct watched *watched = find(task);
 	__u32 here = bpf_get_smp_processor_id(), cpu = task->thread_info.cpu;
 
-	if (!watched || (cpu == here && watched->wakes[watched->next & 1].waker_cpu == here))
-		return;
-	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
+	struct ring *ring = ring_of(cpu);
 
-	if (ring)
-		ring->queued = bpf_ktime_get_ns();
+	if (!watched || !ring || ring->fresh == watched->pid)
+		return;
+	if (cpu == here && watched->wakes[watched->next & 1].waker_cpu == here)
+		return;
+	ring->queued = bpf_ktime_get_ns();
+	ring->awaited = watched->pid;
 	note_here(QUEUED, task->pid, cpu);
+}
+
+/* When a task that is switched in was put on the run queue, as the scheduler accounts it: at most about a
+ * microsecond later, the time since the scheduler last read its clock. 0 if it keeps no account. */
+INLINE __u64 queued_at(struct task_struct *next, __u64 now)
+{
+	if (!bpf_core_field_exists(next->sched_info.last_queued) ||
+	    !bpf_core_field_exists(next->se.cfs_rq))
+		return 0;
+	__u64 since = next->sched_info.last_queued;
+
+	return since ? now - grown(since, next->se.cfs_rq->rq->clock) : 0;
 }
 
 /* The CPU on which a watched task was queued at `since` switches to another one: a task of higher
@@ -218,8 +304,58 @@ INLINE void passed(void *ctx, struct ring *ring, struct task_struct *prev, __u64
 	ring->passed_depth = stack(ctx, ring->passed_stack);
 }
 
+/* Whether a task is switched in at once after it was queued here, so that no stack is taken. Its wake-up is
+ * then kept after its first moments, by `keep`. */
+INLINE bool is_prompt(struct ring *ring, __u32 pid, __u64 now, __u64 since)
+{
+	return keeps_later() && ring->awaited == pid && now - since <= settings.slow;
+}
+
+/* Keeps the wake-up of a task that was switched in promptly and has run since. The event of that switch tells
+ * which task it was; where it is overwritten, the task is `current`. */
+static __noinline void keep(struct ring *ring, __u32 cpu, __u32 pid, struct task_struct *current)
+{
+	__u64 head = ring->arrived_head, at = ring->arrived;
+	struct event *event = &ring->events[(head - 1) & (EVENTS - 1)];
+	bool is_whole = event->seq == (__u32)head;
+	__u32 place = pid & (WAKES - 1), named = event->other.pid;
+	struct watched *watched = bpf_map_lookup_elem(&tasks, &place);
+
+	barrier_var(named);	/* the verifier refuses one load from either place */
+	if (!is_whole)
+		named = current->pid;
+	if (!head || named != pid)
+		return;
+	if (__sync_val_compare_and_swap(&ring->arrived_head, head, 0) != head)
+		return;
+	if (ring->fresh == pid)
+		enter(ring, cpu);
+	if (!watched || watched->pid != pid || !(watched->pending || watched->asleep))
+		return;
+	struct wake *wake = back(watched, cpu);
+
+	wake->switched = at;
+	wake->queued = 0;
+	wake->head = head;
+	wake->stolen = 0;
+	if (is_whole)
+		wake->task = event->other;
+	else
+		describe(&wake->task, current);
+}
+
+/* The same for a task that is about to be judged, on whatever CPU it runs. */
+INLINE void keep_of(struct task_struct *task, struct task_struct *current)
+{
+	__u32 cpu = task->thread_info.cpu;
+	struct ring *ring = ring_of(cpu);
+
+	if (ring && ring->arrived_head)
+		keep(ring, cpu, task->pid, current);
+}
+
 /* A watched task is switched in. If it is not late, only its first cache line is accessed. */
-INLINE void arrived(void *ctx, struct ring *ring, struct task_struct *prev,
+INLINE void arrived(void *ctx, struct ring *ring, __u32 cpu, struct task_struct *prev,
 		    struct task_struct *next, __u64 now)
 {
 	struct watched *watched = find(next);
@@ -229,12 +365,13 @@ INLINE void arrived(void *ctx, struct ring *ring, struct task_struct *prev,
 	if (!judges_later() && (!watched->pending || now - watched->due < above)) {
 		watched->pending = 0;
 		watched->asleep = 0;
-		waits_for(watched, 0);
+		waits_for(watched, 0, 0);
 		return;
 	}
-	struct wake *wake = back(watched);
+	struct wake *wake = back(watched, cpu);
 
 	wake->switched = now;
+	wake->queued = settings.sparse ? queued_at(next, now) : 0;
 	describe(&wake->task, next);
 	wake->head = ring->head;
 	if (!wake->waking)

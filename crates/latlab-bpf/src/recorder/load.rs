@@ -28,7 +28,7 @@ pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs
     let btf = Btf::from_vmlinux()?;
     let local_timer = kernel::has_local_timer();
     let cpus = libbpf_rs::num_possible_cpus()?;
-    disable_useless(&mut open, local_timer, cpus, detail == Detail::Sparse);
+    disable_useless(&mut open, &btf, (local_timer, cpus), detail == Detail::Sparse);
     let missing = disable_missing(&mut open, &btf);
     configure(&mut open, (watch, threshold, detail), (local_timer, cpus), &btf)?;
     let object = open.load()?;
@@ -67,10 +67,16 @@ fn attach(object: &Object) -> libbpf_rs::Result<Vec<Link>> {
 }
 
 /// Disables the programs that can tell nothing on this machine.
-fn disable_useless(open: &mut OpenObject, local_timer: bool, cpus: usize, sparse: bool) {
+fn disable_useless(
+    open: &mut OpenObject,
+    btf: &Btf<'_>,
+    (local_timer, cpus): (bool, usize),
+    sparse: bool,
+) {
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        if !kernel::is_of_use(&name, local_timer, cpus, sparse) {
+        let accounted = sparse && kernel::is_accounted(&name, btf);
+        if accounted || !kernel::is_of_use(&name, local_timer, cpus, sparse) {
             program.set_autoload(false);
         }
     }
