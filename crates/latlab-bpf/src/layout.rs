@@ -1,6 +1,7 @@
 //! The data layout of `recorder.h`: windows are decoded from bytes, settings encoded.
 
 use crate::kernel::Variables;
+use latlab_core::explain::lock::{LockAddress, LockKind, LockWait, Owner};
 use latlab_core::explain::{Call, Comm, Event, EventKind, InterruptedContext, Line, Task, Window};
 use latlab_core::time::Nanos;
 
@@ -19,6 +20,12 @@ const SAME: u32 = u32::MAX;
 const EXPIRY: u8 = 17;
 /// The kind of an event that is a function called by another CPU.
 const CALLED: u8 = 19;
+/// The kind of an event that is a wait for a lock.
+const LOCK_WAIT: u8 = 20;
+/// The kind of an event that is a part of the stack of such a wait.
+const CALLERS: u8 = 21;
+/// The kind of an event that is the end of such a wait.
+const LOCK_TAKEN: u8 = 22;
 const FRAMES: usize = 32;
 /// Size of the state of a CPU in `struct ring`, which its events follow.
 const RING: usize = 368;
@@ -246,8 +253,8 @@ impl Reader<'_> {
         all.into_iter().take(depth).collect()
     }
 
-    /// Decodes an event, and what it says of another one at the same moment; none if its sequence
-    /// number is not the expected one.
+    /// Decodes an event, and what it says of another one at the same moment or before; none if its
+    /// sequence number is not the expected one.
     fn event(&mut self, expected: u32) -> Option<(Event, Option<Event>)> {
         let seq = self.u32();
         let [kind, flag] = self.take();
@@ -256,12 +263,20 @@ impl Reader<'_> {
         let rest: [u8; 24] = self.take();
         let what = match kind {
             CALLED => called(task, &rest),
+            LOCK_WAIT => lock_wait(task, flag, &rest),
+            CALLERS => callers(task, &rest),
             _ => what(kind, flag == 1, &rest)?,
         };
         // The total so far; `stolen_since_previous` converts it.
         let stolen = Nanos(stolen.into());
         let event = Event { at, task, kind: what, stolen };
-        let second = (kind == EXPIRY).then(|| Event { kind: timer(&rest), ..event });
+        let second = match kind {
+            EXPIRY => Some(Event { kind: timer(&rest), ..event }),
+            LOCK_TAKEN => {
+                released(&rest).map(|(at, kind)| Event { at, kind, stolen: Nanos(0), ..event })
+            }
+            _ => None,
+        };
         (seq == expected).then_some((event, second))
     }
 }
@@ -292,6 +307,7 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
         15 => EventKind::CallbackEnd,
         16 => EventKind::PageFault { address: a },
         18 => EventKind::Current,
+        LOCK_TAKEN => EventKind::LockTaken,
         _ => return None,
     })
 }
@@ -301,6 +317,36 @@ fn called(task: Task, rest: &[u8; 24]) -> EventKind {
     let (sender, cpu) = Reader(rest).who();
     let function = Reader(&task.comm.0).u64();
     EventKind::Called(Call { function, sender, cpu })
+}
+
+/// The wait for a lock: its address stands in the name of the event's task, and whose it is in the
+/// priority.
+fn lock_wait(task: Task, flags: u8, rest: &[u8; 24]) -> EventKind {
+    const OF_OWN_MEMORY: i16 = 1;
+    const OF_OWNERS_MEMORY: i16 = 2;
+    const OF_READERS: i16 = 4;
+    let is = |bit: i16| task.prio & bit != 0;
+    let (owner, cpu) = Reader(rest).who();
+    let owner = (owner.pid != 0).then_some(Owner { task: owner, cpu, is_reader: is(OF_READERS) });
+    let place = match Reader(&task.comm.0).u64() {
+        _ if is(OF_OWN_MEMORY) => LockAddress::OwnMemory,
+        _ if is(OF_OWNERS_MEMORY) => LockAddress::OwnersMemory,
+        address => LockAddress::At(address),
+    };
+    EventKind::LockWait(LockWait { place, kind: LockKind::from_flags(flags), owner })
+}
+
+/// Five functions of a stack: two in the name of the event's task, three after it.
+fn callers(task: Task, rest: &[u8; 24]) -> EventKind {
+    let (mut first, mut read) = (Reader(&task.comm.0), Reader(rest));
+    EventKind::Callers([first.u64(), first.u64(), read.u64(), read.u64(), read.u64()])
+}
+
+/// When which task was woken from the wait for a lock that ends; none if it did not sleep.
+fn released(rest: &[u8; 24]) -> Option<(Nanos, EventKind)> {
+    let mut read = Reader(rest);
+    let (at, pid) = (read.time(), narrow(read.u64()));
+    (at > Nanos(0)).then_some((at, EventKind::LockReleased { pid }))
 }
 
 /// The first callback of an interrupt, of which the event tells.

@@ -164,6 +164,11 @@ INLINE void woken(void *ctx, struct ring *ring, struct task_struct *current,
 
 	if (!watched)
 		return;
+	/* The wait for a lock is a part of what the task does after its wake-up. */
+	if (watched->lock) {
+		watched->released = now;
+		return;
+	}
 	if (watched->pending || watched->late || current->pid == watched->pid)
 		settle(watched, current, task, now);
 	begin_wake(ctx, ring, watched, current, task, now);
@@ -183,6 +188,8 @@ INLINE void left(struct task_struct *prev, __u64 now, bool runnable)
 		watched->pending = 0;
 		waits_for(watched, 0);
 	}
+	if (watched->lock)
+		return;
 	watched->asleep = !runnable;
 	watched->left = now;
 	if (!watched->late || (runnable && judges_later()))
@@ -205,6 +212,7 @@ INLINE void ended(struct task_struct *task)
 	watched->late = 0;
 	watched->pending = 0;
 	watched->asleep = 0;
+	watched->lock = 0;
 	waits_for(watched, 0);
 	watched->pid = 0;
 }

@@ -170,6 +170,9 @@ pub enum DelayCause {
     Softirq,
     /// The callback of a high-resolution timer runs.
     TimerCallback,
+    /// The mutex `latlab_mutex` is held, for which other callers wait. A call whose times are past
+    /// takes it and lets it go.
+    Mutex,
 }
 
 /// As `struct latlab_inject` in `kmod/latlab.h`.
@@ -194,7 +197,7 @@ pub struct Version {
 
 impl Version {
     /// The version that this program needs.
-    pub const OURS: u32 = 4;
+    pub const OURS: u32 = 5;
 
     /// Whether the machine has the device of [`InterruptSource::Device`].
     pub fn has_device(&self) -> bool {

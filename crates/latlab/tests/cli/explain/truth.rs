@@ -17,7 +17,7 @@ struct Truth {
     function: Option<&'static str>,
 }
 
-const TRUTHS: [Truth; 9] = [
+const TRUTHS: [Truth; 10] = [
     Truth {
         cause: "interrupts-off",
         called: "interrupts-off",
@@ -52,6 +52,12 @@ const TRUTHS: [Truth; 9] = [
     },
     Truth { cause: "equal-priority", called: "equal-priority", who: "second-task", function: None },
     Truth { cause: "page-fault", called: "page-fault", who: "inject/0", function: None },
+    Truth {
+        cause: "mutex",
+        called: "lock",
+        who: "mutex latlab_mutex [latlab] held by second-task",
+        function: Some("latlab_hold_mutex [latlab]"),
+    },
 ];
 
 const COUNT: u64 = 23;
