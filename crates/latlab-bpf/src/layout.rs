@@ -47,6 +47,8 @@ pub(crate) struct Settings {
     pub(crate) local_timer: bool,
     /// Whether context switches are recorded only while a watched task waits for the CPU.
     pub(crate) sparse: bool,
+    /// Whether latencies are judged when the task sleeps again.
+    pub(crate) later: bool,
 }
 
 impl Settings {
@@ -59,7 +61,8 @@ impl Settings {
         let words = variables
             .into_iter()
             .chain(ways)
-            .chain([self.variables.interrupts, u32::from(self.sparse)]);
+            .chain([self.variables.interrupts, u32::from(self.sparse)])
+            .chain([u32::from(self.later), 0]);
         let mut bytes = self.name.0.to_vec();
         bytes.extend(self.slow.0.to_ne_bytes());
         bytes.extend(words.flat_map(u32::to_ne_bytes));
@@ -419,6 +422,54 @@ mod tests {
         assert!(!window.torn);
     }
 
+    /// An event whose task is that of the event before, with two words in the place of its name and
+    /// three after it.
+    fn same(seq: u32, at: u64, [kind, flag]: [u8; 2], prio: i16, words: [u64; 5]) -> Vec<u8> {
+        let head = [&seq.to_ne_bytes()[..], &[kind, flag, 0, 0], &at.to_ne_bytes()].concat();
+        let who = [&SAME.to_ne_bytes()[..], &prio.to_ne_bytes(), &[0, 0]].concat();
+        [head, who, words.into_iter().flat_map(u64::to_ne_bytes).collect()].concat()
+    }
+
+    #[test]
+    fn wait_for_lock_is_read_with_owner_callers_and_release() {
+        let owner = &switch(0, 0, 7, 7)[40..];
+        let mut wait = same(2, 210, [LOCK_WAIT, 32], 0, [0x5000, 0, 0, 0, 0]);
+        wait[40..].copy_from_slice(owner);
+        let events = [
+            switch(1, 90, 1, 2),
+            wait,
+            same(3, 211, [CALLERS, 0], 0, [1, 2, 3, 4, 5]),
+            switch(4, 220, 2, 7),
+            switch(5, 260, 7, 2),
+            same(6, 270, [LOCK_TAKEN, 0], 0, [0, 0, 250, 2, 0]),
+        ];
+        let window = window(&encoded(0, &events)).unwrap();
+        let task = |pid| Task { pid, prio: 120, comm: Comm::from("a task") };
+        let seen: Vec<_> = window.events.iter().map(|e| (e.at.0, e.task.pid, e.kind)).collect();
+        let owner = Some(Owner { task: task(7), cpu: 3, is_reader: false });
+        let (place, kind) = (LockAddress::At(0x5000), LockKind::Mutex);
+        assert_eq!(seen[1], (210, 2, EventKind::LockWait(LockWait { place, kind, owner })));
+        assert_eq!(seen[2], (211, 2, EventKind::Callers([1, 2, 3, 4, 5])));
+        assert_eq!(seen[4], (250, 7, EventKind::LockReleased { pid: 2 }));
+        assert_eq!(seen[6], (270, 2, EventKind::LockTaken));
+        assert!(!window.torn);
+    }
+
+    #[test]
+    fn lock_without_owner_is_read_with_whose_memory_it_protects() {
+        let wait = |bits| {
+            let wait = same(2, 210, [LOCK_WAIT, 2], bits, [0x5000, 0, 0, 0, 0]);
+            let window = window(&encoded(0, &[switch(1, 90, 1, 2), wait])).unwrap();
+            match window.events[1].kind {
+                EventKind::LockWait(wait) => wait,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(wait(0).place, LockAddress::At(0x5000));
+        assert_eq!((wait(1).place, wait(1).owner), (LockAddress::OwnMemory, None));
+        assert_eq!(wait(2).place, LockAddress::OwnersMemory);
+    }
+
     #[test]
     fn window_with_missing_events_is_torn() {
         let whole = [switch(1, 90, 1, 2), switch(2, 110, 2, 3), switch(3, 120, 3, 4)];
@@ -537,11 +588,12 @@ mod tests {
             non_preemptible: true,
             local_timer: true,
             sparse: true,
+            later: true,
         }
         .bytes();
-        assert_eq!(bytes.len(), 64);
+        assert_eq!(bytes.len(), 72);
         assert_eq!((&bytes[..4], bytes[16]), (&b"abc\0"[..], 9));
-        assert_eq!([24, 40, 44, 48, 52, 56, 60].map(|at| bytes[at]), [1, 5, 2, 1, 1, 7, 1]);
+        assert_eq!([24, 40, 44, 48, 52, 56, 60, 64].map(|at| bytes[at]), [1, 5, 2, 1, 1, 7, 1, 1]);
     }
 
     proptest! {

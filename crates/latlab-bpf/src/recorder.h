@@ -164,6 +164,8 @@ struct settings {
 	__u32 local_timer;	/* whether timers expire in the local timer interrupt only, which ends visibly */
 	__u32 interrupts;	/* bits of the preemption count that count interrupts */
 	__u32 sparse;	/* whether switches are recorded only while a watched task waits for the CPU */
+	__u32 later;	/* whether latencies are judged when the task sleeps again; with TASKS only */
+	__u32 reserved;
 };
 
 struct lost {

@@ -61,7 +61,7 @@ INLINE struct watched *find_or_begin(struct task_struct *task)
 /* Whether latencies are judged when the task sleeps again, so that its own clock may be read. */
 INLINE bool judges_later(void)
 {
-	return settings.how == TASKS && !settings.sparse;
+	return settings.later;
 }
 
 /* A watched task waits for a CPU, given as 1 plus its number, or for none (0). */

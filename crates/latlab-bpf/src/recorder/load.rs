@@ -28,9 +28,10 @@ pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs
     let btf = Btf::from_vmlinux()?;
     let local_timer = kernel::has_local_timer();
     let cpus = libbpf_rs::num_possible_cpus()?;
-    disable_useless(&mut open, local_timer, cpus, detail == Detail::Sparse);
+    let later = detail == Detail::Full && matches!(watch, Watch::Tasks(_));
+    disable_useless(&mut open, local_timer, cpus, later);
     let missing = disable_missing(&mut open, &btf);
-    configure(&mut open, (watch, threshold, detail), (local_timer, cpus), &btf)?;
+    configure(&mut open, (watch, threshold, detail, later), (local_timer, cpus), &btf)?;
     let object = open.load()?;
     let received = Arc::new(Mutex::new(Received { threshold, ..Received::default() }));
     let links = attach(&object)?;
@@ -67,10 +68,10 @@ fn attach(object: &Object) -> libbpf_rs::Result<Vec<Link>> {
 }
 
 /// Disables the programs that can tell nothing on this machine.
-fn disable_useless(open: &mut OpenObject, local_timer: bool, cpus: usize, sparse: bool) {
+fn disable_useless(open: &mut OpenObject, local_timer: bool, cpus: usize, later: bool) {
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        if !kernel::is_of_use(&name, local_timer, cpus, sparse) {
+        if !kernel::is_of_use(&name, local_timer, cpus, later) {
             program.set_autoload(false);
         }
     }
@@ -98,7 +99,7 @@ fn disable_missing(open: &mut OpenObject, btf: &Btf<'_>) -> Vec<&'static str> {
 
 fn configure(
     open: &mut OpenObject,
-    (watch, threshold, detail): (&Watch, Nanos, Detail),
+    (watch, threshold, detail, later): (&Watch, Nanos, Detail, bool),
     (local_timer, cpus): (bool, usize),
     btf: &Btf<'_>,
 ) -> libbpf_rs::Result<()> {
@@ -116,6 +117,7 @@ fn configure(
         non_preemptible: kernel::is_non_preemptible(),
         local_timer,
         sparse: detail == Detail::Sparse,
+        later,
     };
     for mut map in open.maps_mut() {
         match map.name().to_str() {
