@@ -1,6 +1,6 @@
 //! Charging: each segment of a window goes to the first cause that applies to it.
 
-use super::lock::LockWait;
+use super::lock::{LockWait, Waited};
 use super::segment::{Phase, Segment, segments};
 use super::{Line, Task, Window};
 use crate::time::Nanos;
@@ -64,6 +64,13 @@ pub struct Cause {
     pub name: &'static str,
     /// Decides whether it applies to a segment.
     pub claim: CauseRule,
+}
+
+impl Culprit {
+    /// The culprit of a wait for a lock.
+    pub fn of_lock(Waited { wait, callers, .. }: Waited) -> Culprit {
+        Culprit { lock: Some(wait), stack: callers, ..Culprit::default() }
+    }
 }
 
 impl Circumstances {

@@ -2,6 +2,7 @@
 
 use super::segment::Segment;
 use super::{EventKind, Task, Window};
+use crate::time::Nanos;
 
 /// A wait for a lock, as the kernel reports its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,34 +177,70 @@ pub(super) fn is_taker(function: &str) -> bool {
         || TAKERS.iter().any(|taker| function.starts_with(taker))
 }
 
+/// A wait for a lock, with its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waited {
+    /// When it began.
+    pub from: Nanos,
+    /// When the task was woken from it, or had the lock by spinning.
+    pub released: Nanos,
+    /// When the task had the CPU again, or had the lock by spinning.
+    pub to: Nanos,
+    /// The lock.
+    pub wait: LockWait,
+    /// Functions on the stack then, innermost first.
+    pub callers: Vec<u64>,
+}
+
 impl Window {
-    /// Returns the lock that the task waits for in a segment, and the functions that called for it,
-    /// innermost first. None if it was woken from that wait, or if another task has preempted it.
-    pub fn lock_wait(&self, segment: &Segment) -> Option<(LockWait, Vec<u64>)> {
-        let events = segment.events(self);
-        let until = &events[..events.partition_point(|event| event.at <= segment.from)];
+    /// Returns the waits for locks from the switch to the task until it slept, in order of time. The
+    /// end of one that ended on another CPU is not known: it lasts until the task slept.
+    pub fn lock_waits(&self) -> Vec<Waited> {
         let is_own = |task: Task| task.pid == self.task.pid;
-        let begin = until.iter().rposition(|event| {
-            is_own(event.task) && matches!(event.kind, EventKind::LockWait(_))
-        })?;
-        let EventKind::LockWait(wait) = until[begin].kind else { return None };
-        let since = &until[begin + 1..];
-        let ended = since.iter().any(|event| match event.kind {
-            EventKind::LockReleased { pid } => pid == self.task.pid,
-            EventKind::LockTaken => is_own(event.task),
-            _ => false,
-        });
-        // An older wait whose end was recorded on another CPU.
-        let is_stale = until[begin].at < self.due.min(self.switched);
-        if ended || is_stale || self.is_preempted(segment) {
-            return None;
+        let mut waits: Vec<Waited> = Vec::new();
+        // An earlier event may belong to a wait whose end was recorded on another CPU.
+        for event in self.events.iter().filter(|event| event.at >= self.due.min(self.switched)) {
+            if let (EventKind::LockWait(wait), true) = (event.kind, is_own(event.task)) {
+                waits.push(Waited::begin(event.at, self.out, wait));
+            }
+            let Some(open) = waits.last_mut().filter(|wait| wait.to == self.out) else { continue };
+            match event.kind {
+                EventKind::Callers(functions) if is_own(event.task) => {
+                    open.callers.extend(functions.into_iter().filter(|function| *function != 0));
+                }
+                EventKind::LockReleased { pid } if pid == self.task.pid => open.released = event.at,
+                EventKind::Switch { next, .. } if is_own(next) && open.released < event.at => {
+                    open.to = event.at;
+                }
+                EventKind::LockTaken if is_own(event.task) => open.end(event.at),
+                _ => {}
+            }
         }
-        let callers = since.iter().filter(|event| is_own(event.task));
-        let callers = callers.filter_map(|event| match event.kind {
-            EventKind::Callers(functions) => Some(functions),
-            _ => None,
-        });
-        Some((wait, callers.flatten().filter(|function| *function != 0).collect()))
+        waits
+    }
+
+    /// Returns the wait for a lock that a segment is a part of. None where another task has the CPU
+    /// although this one is runnable: where it has preempted this one, and after the release where
+    /// its priority is as high.
+    pub fn lock_wait(&self, segment: &Segment) -> Option<Waited> {
+        let mut waits = self.lock_waits().into_iter();
+        let found = waits.find(|wait| wait.from <= segment.from && segment.from < wait.to)?;
+        let other = segment.activity.task.filter(|task| task.pid != self.task.pid);
+        let as_high = other.is_some_and(|task| !task.is_idle() && task.prio <= self.task.prio);
+        let is_delayed =
+            if segment.from < found.released { self.is_preempted(segment) } else { as_high };
+        (!is_delayed).then_some(found)
+    }
+}
+
+impl Waited {
+    /// A wait that has begun, and lasts until the task sleeps as far as is known.
+    fn begin(from: Nanos, out: Nanos, wait: LockWait) -> Waited {
+        Waited { from, released: out, to: out, wait, callers: Vec::new() }
+    }
+
+    fn end(&mut self, at: Nanos) {
+        (self.released, self.to) = (self.released.min(at), at);
     }
 }
 
@@ -213,7 +250,6 @@ mod tests {
     use crate::explain::Event;
     use crate::explain::any::{event, task};
     use crate::explain::segment::segments;
-    use crate::time::Nanos;
 
     const WAIT: LockWait =
         LockWait { place: LockAddress::At(0x5000), kind: LockKind::Mutex, owner: None };
@@ -232,6 +268,7 @@ mod tests {
             waking: Nanos(95),
             switched: Nanos(100),
             ran: Nanos(180),
+            out: Nanos(200),
             events: vec![
                 event(100, to(2, true)),
                 own(110, EventKind::LockWait(WAIT)),
@@ -258,7 +295,11 @@ mod tests {
         assert_eq!(waiting(&window), [110, 111, 112, 120]);
         let segment = segments(&window).into_iter().find(|part| part.from == Nanos(120));
         let found = window.lock_wait(&segment.expect("the task is switched out then"));
-        assert_eq!(found, Some((WAIT, vec![7, 8, 9, 10, 11, 12])));
+        let callers = vec![7, 8, 9, 10, 11, 12];
+        let (released, to) = (Nanos(150), Nanos(155));
+        let waited = Waited { from: Nanos(110), released, to, wait: WAIT, callers };
+        assert_eq!(found.as_ref(), Some(&waited));
+        assert_eq!(window.lock_waits(), [waited]);
         window.events[5] = event(150, EventKind::LockReleased { pid: 3 });
         assert_eq!(waiting(&window), [110, 111, 112, 120, 150, 155], "another task was woken");
         window.events.retain(|event| event.at < Nanos(150) || event.at > Nanos(155));

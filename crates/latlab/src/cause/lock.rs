@@ -9,8 +9,9 @@ use latlab_core::explain::segment::Segment;
 /// The task waited for a lock of the kernel: a mutex, a semaphore, a spinlock.
 ///
 /// Recognized by `lock:contention_begin` of the task, which kernels have from 5.19 on. The wait ends
-/// when the task is woken from it, or gets the lock by spinning (`lock:contention_end`); time of
-/// tasks that preempt it does not count. The lock is named by its symbol where it is static data of
+/// when the task is woken from it and has the CPU, or gets the lock by spinning
+/// (`lock:contention_end`); time of tasks that preempt it, or that have as high a priority when it
+/// is woken, does not count. The lock is named by its symbol where it is static data of
 /// the kernel or of a module, or as the `mmap_lock` of a process; otherwise the function that called
 /// for it tells which one it is. The task that has the lock is read from the lock itself when the
 /// wait begins, with its priority before it inherits one. Spinlocks (other than on `PREEMPT_RT`),
@@ -29,8 +30,7 @@ impl Describe for Lock {
 
 impl Cause for Lock {
     fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
-        let (wait, stack) = window.lock_wait(segment)?;
-        Some(Culprit { lock: Some(wait), stack, ..Culprit::default() })
+        Some(Culprit::of_lock(window.lock_wait(segment)?))
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
             (42_000, URGENT, EventKind::Switch { next: task(OURS), preempted: false }),
             (42_500, OURS, EventKind::LockTaken),
         ]);
-        window.ran = Nanos(43_000);
+        (window.ran, window.out) = (Nanos(43_000), Nanos(50_000));
         window
     }
 
