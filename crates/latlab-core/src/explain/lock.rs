@@ -105,9 +105,9 @@ impl LockKind {
         }
     }
 
-    /// Its name in the kernel. On `PREEMPT_RT` the functions tell it that were called, innermost
-    /// first.
+    /// Its name in the kernel. On `PREEMPT_RT` the functions tell it that were called.
     pub fn name(self, called: &[String]) -> &'static str {
+        let is_called = |start| called.iter().any(|function| function.starts_with(start));
         match self {
             LockKind::Spinlock => "spinlock",
             LockKind::Rwlock(_) => "rwlock",
@@ -115,30 +115,14 @@ impl LockKind {
             LockKind::Rwsem(_) => "rwsem",
             LockKind::PerCpuRwsem(_) => "percpu-rwsem",
             LockKind::Semaphore => "semaphore",
-            LockKind::RtMutex | LockKind::RtRwlock(_) => {
-                let of =
-                    |function: &String| OF_RT.iter().find(|(start, _)| function.starts_with(start));
-                called.iter().find_map(of).map_or("rtmutex", |(_, name)| name)
-            }
+            LockKind::RtMutex if is_called("rt_spin_lock") || is_called("rtlock_") => "spinlock",
+            LockKind::RtMutex => "mutex",
+            LockKind::RtRwlock(_) if is_called("rt_read_lock") => "rwlock",
+            LockKind::RtRwlock(_) if is_called("rt_write_lock") => "rwlock",
+            LockKind::RtRwlock(_) => "rwsem",
         }
     }
 }
-
-/// Functions of `PREEMPT_RT` that take a lock, by how their names begin, and its kind.
-const OF_RT: [(&str, &str); 12] = [
-    ("rt_spin_lock", "spinlock"),
-    ("rt_read_lock", "rwlock"),
-    ("rt_write_lock", "rwlock"),
-    ("mutex_lock", "mutex"),
-    ("_mutex_lock", "mutex"),
-    ("ww_mutex_lock", "mutex"),
-    ("down_read", "rwsem"),
-    ("down_write", "rwsem"),
-    ("__down_read", "rwsem"),
-    ("__down_write", "rwsem"),
-    ("rt_mutex_lock", "rtmutex"),
-    ("_rt_mutex_lock", "rtmutex"),
-];
 
 /// How the names of functions begin that take a lock of any kind.
 const TAKERS: &[&str] = &[
@@ -355,9 +339,11 @@ mod tests {
             kind.name(&functions.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
         };
         let name = |functions: &[&str]| of(LockKind::RtMutex, functions);
-        assert_eq!(name(&["rtlock_slowlock_locked", "rt_spin_lock", "mutex_lock"]), "spinlock");
-        assert_eq!(name(&["rt_mutex_slowlock.constprop.0", "mutex_lock", "do_it"]), "mutex");
-        assert_eq!(name(&[]), "rtmutex");
+        let access = |functions: &[&str]| of(LockKind::RtRwlock(Access::Read), functions);
+        assert_eq!(name(&["rtlock_slowlock_locked", "rt_spin_lock", "do_it"]), "spinlock");
+        assert_eq!(access(&["__rwbase_read_lock", "rt_read_lock", "do_it"]), "rwlock");
+        assert_eq!(access(&["__rwbase_read_lock", "down_read", "do_it"]), "rwsem");
+        assert_eq!(name(&["rt_mutex_slowlock.constprop.0", "do_it"]), "mutex");
         assert_eq!(of(LockKind::Mutex, &["rt_spin_lock"]), "mutex");
     }
 }
