@@ -140,6 +140,7 @@ int BPF_PROG(contention_begin, void *lock, unsigned int flags)
 		return 0;
 	watched->lock = (__u64)lock;
 	watched->released = 0;
+	watched->late = watched->late ? LATE_IN_LOCK : 0;
 	note_wait(ring, task, (__u64)lock, flags);
 	bpf_get_stack(ctx, frames, sizeof(frames), 2);
 #pragma unroll
@@ -158,6 +159,7 @@ int BPF_PROG(contention_end, void *lock)
 	if (!is_watched(task) || !(watched = find(task)) || watched->lock != (__u64)lock)
 		return 0;
 	watched->lock = 0;
+	watched->late = watched->late ? LATE : 0;
 	ring = this_ring();
 	if (ring)
 		follow(ring, LOCK_TAKEN, bpf_ktime_get_ns(), watched->released, task->pid);

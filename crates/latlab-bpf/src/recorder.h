@@ -137,7 +137,7 @@ struct watched {
 	__u32 pid;	/* 0: the slot is free */
 	__u32 next;	/* index of the wake-up in progress */
 	__u32 pending;	/* whether the task was woken and has not run */
-	__u32 late;	/* whether the other wake-up is to be reported at the next switch */
+	__u32 late;	/* LATE: the other wake-up is to be reported at the next switch */
 	__u64 due;	/* of the wake-up in progress */
 	__u64 left;	/* when the task was last switched out */
 	__u64 asleep;	/* whether it was switched out to sleep and has not run since */
@@ -146,6 +146,10 @@ struct watched {
 	__u64 released;	/* when it was last woken from that wait; 0: it has not slept */
 	struct wake wakes[2];
 };
+
+/* Values of `late`; another value spares the task's way to sleep a look at `lock`. */
+#define LATE 1
+#define LATE_IN_LOCK 2
 
 /* How tasks are watched. */
 enum how { TASKS = 0, NAME = 1, REAL_TIME = 2 };

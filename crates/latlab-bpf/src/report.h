@@ -164,13 +164,14 @@ INLINE void woken(void *ctx, struct ring *ring, struct task_struct *current,
 
 	if (!watched)
 		return;
-	/* The wait for a lock is a part of what the task does after its wake-up. */
-	if (watched->lock) {
-		watched->released = now;
-		return;
-	}
-	if (watched->pending || watched->late || current->pid == watched->pid)
+	if (watched->pending || watched->late || current->pid == watched->pid) {
+		/* The wait for a lock is a part of what the task does after its wake-up. */
+		if (watched->lock) {
+			watched->released = now;
+			return;
+		}
 		settle(watched, current, task, now);
+	}
 	begin_wake(ctx, ring, watched, current, task, now);
 }
 
@@ -188,11 +189,14 @@ INLINE void left(struct task_struct *prev, __u64 now, bool runnable)
 		watched->pending = 0;
 		waits_for(watched, 0);
 	}
-	if (watched->lock)
+	bool goes_on = watched->late != LATE || (runnable && judges_later());
+
+	/* A task that waits for a lock does not sleep. */
+	if (goes_on && watched->lock)
 		return;
 	watched->asleep = !runnable;
 	watched->left = now;
-	if (!watched->late || (runnable && judges_later()))
+	if (goes_on)
 		return;
 	watched->late = 0;
 	report(watched->pid, now);

@@ -187,7 +187,7 @@ INLINE struct wake *back(struct watched *watched)
 	watched->asleep = 0;
 	waits_for(watched, 0);
 	watched->next ^= 1;
-	watched->late = 1;
+	watched->late = LATE;
 	return wake;
 }
 

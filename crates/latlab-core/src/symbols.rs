@@ -5,6 +5,12 @@ use std::fmt;
 /// Maximum offset of an address in its function: no function of the kernel is longer.
 const MAX_OFFSET: u64 = 1 << 20;
 
+/// Types of functions, as in nm(1).
+const FUNCTIONS: &str = "tTwW";
+
+/// Types of variables.
+const VARIABLES: &str = "bBdD";
+
 /// The functions of a kernel and its modules, or their variables, by address.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
@@ -89,38 +95,30 @@ impl<'a> KallsymsLine<'a> {
         Some(KallsymsLine { address, name, module, kind })
     }
 
-    /// Whether it is a variable.
-    pub fn is_variable(&self) -> bool {
-        matches!(self.kind, 'b' | 'B' | 'd' | 'D')
-    }
-
     /// Whether it is code, not data.
     pub fn is_function(&self) -> bool {
-        matches!(self.kind, 't' | 'T' | 'w' | 'W')
+        FUNCTIONS.contains(self.kind)
     }
 }
 
 impl Symbols {
     /// Parses the text of /proc/kallsyms, and keeps the functions.
     pub fn parse(text: &str) -> Result<Symbols, NoSymbols> {
-        Symbols::select(text, |line| line.is_function())
+        Symbols::select(text, FUNCTIONS)
     }
 
-    /// The same, and keeps the variables. A kernel has them there with CONFIG_KALLSYMS_ALL.
+    /// The same, and keeps the variables. A kernel has them there with `CONFIG_KALLSYMS_ALL`.
     pub fn variables(text: &str) -> Result<Symbols, NoSymbols> {
-        Symbols::select(text, |line| line.is_variable())
+        Symbols::select(text, VARIABLES)
     }
 
-    fn select(
-        text: &str,
-        is_kept: impl Fn(&KallsymsLine<'_>) -> bool,
-    ) -> Result<Symbols, NoSymbols> {
+    fn select(text: &str, kinds: &str) -> Result<Symbols, NoSymbols> {
         let mut found: Vec<(u64, bool, NameSlot)> = Vec::new();
         let mut symbols = Symbols::default();
         for (number, line) in text.lines().enumerate() {
             let damaged = || NoSymbols::Damaged(number + 1);
             let entry = KallsymsLine::parse(line).ok_or_else(damaged)?;
-            if is_kept(&entry) {
+            if kinds.contains(entry.kind) {
                 let name = symbols.keep(entry.name, entry.module).ok_or_else(damaged)?;
                 found.push((entry.address, entry.kind.is_lowercase(), name));
             }

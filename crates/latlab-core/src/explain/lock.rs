@@ -111,15 +111,13 @@ impl LockKind {
         match self {
             LockKind::Spinlock => "spinlock",
             LockKind::Rwlock(_) => "rwlock",
-            LockKind::Mutex => "mutex",
-            LockKind::Rwsem(_) => "rwsem",
             LockKind::PerCpuRwsem(_) => "percpu-rwsem",
             LockKind::Semaphore => "semaphore",
             LockKind::RtMutex if is_called("rt_spin_lock") || is_called("rtlock_") => "spinlock",
-            LockKind::RtMutex => "mutex",
+            LockKind::Mutex | LockKind::RtMutex => "mutex",
             LockKind::RtRwlock(_) if is_called("rt_read_lock") => "rwlock",
             LockKind::RtRwlock(_) if is_called("rt_write_lock") => "rwlock",
-            LockKind::RtRwlock(_) => "rwsem",
+            LockKind::Rwsem(_) | LockKind::RtRwlock(_) => "rwsem",
         }
     }
 }
@@ -159,6 +157,14 @@ const TAKERS: &[&str] = &[
 pub(super) fn is_taker(function: &str) -> bool {
     matches!(function, "down" | "rtlock_lock")
         || TAKERS.iter().any(|taker| function.starts_with(taker))
+}
+
+impl LockWait {
+    /// Returns the priority of a task; of the owner, without the one that it inherits.
+    fn without_inheritance(&self, task: Task) -> i16 {
+        let owner = self.owner.filter(|owner| owner.task.pid == task.pid);
+        owner.map_or(task.prio, |owner| owner.task.prio)
+    }
 }
 
 /// A wait for a lock, with its time.
@@ -210,7 +216,9 @@ impl Window {
         let mut waits = self.lock_waits().into_iter();
         let found = waits.find(|wait| wait.from <= segment.from && segment.from < wait.to)?;
         let other = segment.activity.task.filter(|task| task.pid != self.task.pid);
-        let as_high = other.is_some_and(|task| !task.is_idle() && task.prio <= self.task.prio);
+        let as_high = other.is_some_and(|task| {
+            !task.is_idle() && found.wait.without_inheritance(task) <= self.task.prio
+        });
         let is_delayed =
             if segment.from < found.released { self.is_preempted(segment) } else { as_high };
         (!is_delayed).then_some(found)
@@ -292,6 +300,20 @@ mod tests {
             [110, 111, 112, 120],
             "a task may spin until it gets the lock"
         );
+    }
+
+    #[test]
+    fn holder_of_lower_priority_delays_the_task_until_it_has_the_cpu() {
+        let mut window = window();
+        window.task.prio = 49;
+        assert_eq!(waiting(&window), [110, 111, 112, 120, 150]);
+        // The priority that it inherits is as high.
+        let owner = Owner { task: task(1), cpu: 0, is_reader: false };
+        window.events[1].kind = EventKind::LockWait(LockWait { owner: Some(owner), ..WAIT });
+        window.events[4].kind =
+            EventKind::Switch { next: Task { prio: 49, ..task(1) }, preempted: false };
+        window.events[5].task.prio = 49;
+        assert_eq!(waiting(&window), [110, 111, 112, 120, 150]);
     }
 
     #[test]
