@@ -8,16 +8,17 @@ use latlab_core::explain::segment::Segment;
 
 /// The task waited for a lock of the kernel: a mutex, a semaphore, a spinlock.
 ///
-/// Recognized by `lock:contention_begin` of the task, which kernels have from 5.19 on. The wait ends
-/// when the task is woken from it and has the CPU, or gets the lock by spinning
+/// Recognized by `lock:contention_begin` of the task, which kernels have from 5.19 on. The wait
+/// ends when the task is woken from it and has the CPU, or gets the lock by spinning
 /// (`lock:contention_end`); time of tasks that preempt it, or that have as high a priority when it
-/// is woken, does not count. The lock is named by its symbol where it is static data of
-/// the kernel or of a module, or as the `mmap_lock` of a process; otherwise the function that called
-/// for it tells which one it is. The task that has the lock is read from the lock itself when the
-/// wait begins, with its priority before it inherits one. Spinlocks (other than on `PREEMPT_RT`),
+/// is woken, does not count. The lock is named by its symbol where it is static data of the kernel
+/// or of a module, or as the `mmap_lock` of a process; otherwise the function that called for it
+/// tells which one it is. The task that has the lock is read from the lock itself when the wait
+/// begins, with its priority before it inherits one. Spinlocks (other than on `PREEMPT_RT`),
 /// semaphores and readers on `PREEMPT_RT` keep none; of several readers it is the last that got the
-/// lock. The kernel reports a wait for a semaphore for readers and writers only when the task ceases
-/// to spin.
+/// lock. The kernel reports a wait for a semaphore for readers and writers only when the task
+/// ceases to spin. Only samples of probes have such waits: the latency of other tasks ends at the
+/// switch to them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Lock;
 

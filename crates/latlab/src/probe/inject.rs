@@ -28,10 +28,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// time until `time` after it: in the kernel through the test driver, or by computing at a higher
 /// or equal priority. With `page-fault` the thread itself touches unpopulated memory before it
 /// reads the clock; with `mutex` it calls for the mutex of the test driver that the second task, of
-/// lower priority, holds for that time; with `none` the second task wakes up and does nothing. Causes in the kernel
-/// need the module latlab (kmod/), which the laboratory loads. Causes that start at a set time need
-/// high-resolution timers, so a kernel without `highres=off`. On `PREEMPT_RT` softirqs run in
-/// preemptible tasks, so that `softirq` delays no thread there. Nothing is subtracted.
+/// lower priority, holds for that time; with `none` the second task wakes up and does nothing.
+/// Causes in the kernel need the module latlab (kmod/), which the laboratory loads. Causes that
+/// start at a set time need high-resolution timers, so a kernel without `highres=off`. On
+/// `PREEMPT_RT` softirqs run in preemptible tasks, so that `softirq` delays no thread there.
+/// Nothing is subtracted.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Inject {
     /// Cause of the delay
