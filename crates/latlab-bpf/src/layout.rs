@@ -33,6 +33,7 @@ const RING: usize = 368;
 const EVENTS: u64 = 16384;
 
 /// `struct settings`.
+#[expect(clippy::struct_excessive_bools, reason = "the programs read each alone")]
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) name: Comm,
