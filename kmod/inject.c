@@ -4,7 +4,7 @@
  * that the caller chooses. They test explanations of late wake-ups.
  *
  * Each cause keeps the processor in a function of its own, whose name the explanation has to find.
- * There is no shared state, so each processor can have a delay at the same time.
+ * There is no shared state but the mutex, so each processor can have a delay at the same time.
  */
 #include <linux/compiler.h>
 #include <linux/container_of.h>
@@ -12,6 +12,7 @@
 #include <linux/interrupt.h>
 #include <linux/irqflags.h>
 #include <linux/ktime.h>
+#include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
@@ -58,6 +59,16 @@ static noinline void latlab_raw_spinlock(u64 until)
 	raw_spin_lock_irqsave(&lock, flags);
 	keep_until(until);
 	raw_spin_unlock_irqrestore(&lock, flags);
+}
+
+static DEFINE_MUTEX(latlab_mutex);
+
+/* The holder stays preemptible: only who calls for the mutex waits. */
+static noinline void latlab_hold_mutex(u64 until)
+{
+	mutex_lock(&latlab_mutex);
+	latlab_wait_until(until);
+	mutex_unlock(&latlab_mutex);
 }
 
 struct softirq {
@@ -144,6 +155,9 @@ int latlab_inject(const struct latlab_inject *inject)
 		break;
 	case LATLAB_RAW_SPINLOCK:
 		latlab_raw_spinlock(until);
+		break;
+	case LATLAB_MUTEX:
+		latlab_hold_mutex(until);
 		break;
 	default:
 		serve_softirq(until);

@@ -109,13 +109,14 @@ struct latlab_switches {
 	__u64 took[LATLAB_SWITCHES];	/* out: duration of each */
 };
 
-/* The causes of an injected delay: other tasks are kept off the caller's processor. */
+/* The causes of an injected delay: other tasks are kept off the caller's processor, or wait for a lock. */
 enum latlab_cause {
 	LATLAB_INTERRUPTS_OFF,	/* interrupts are disabled */
 	LATLAB_PREEMPTION_OFF,	/* preemption is disabled */
 	LATLAB_RAW_SPINLOCK,	/* a raw spinlock is held, interrupts are disabled */
 	LATLAB_SOFTIRQ,		/* a tasklet runs */
 	LATLAB_TIMER_CALLBACK,	/* the callback of a high-resolution timer runs */
+	LATLAB_MUTEX,		/* a mutex is held, of which there is one: other callers wait for it */
 	LATLAB_CAUSES		/* not a cause: their number */
 };
 

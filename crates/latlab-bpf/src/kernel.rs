@@ -32,6 +32,8 @@ const HARDIRQ: [u32; 2] = [0x000f_0000, 0x0f00_0000];
 
 /// Tracepoints of the recorder; its programs have the same names.
 pub(crate) const TRACEPOINTS: &[&str] = &[
+    "contention_begin",
+    "contention_end",
     "hrtimer_expire_entry",
     "hrtimer_expire_exit",
     "irq_handler_entry",
@@ -98,15 +100,16 @@ const BETWEEN_CPUS: [&str; 10] = [
     "sched_wakeup",
 ];
 
-/// Programs that tell what a task does after the switch to it, which is not recorded where the
-/// recording is sparse.
-const AFTER_SWITCH: [&str; 2] = ["page_fault_user", PAGE_FAULTS];
+/// Programs that tell what a task does after the switch to it, where its latency may go on.
+const AFTER_SWITCH: [&str; 4] =
+    ["contention_begin", "contention_end", "page_fault_user", PAGE_FAULTS];
 
-/// Whether a program can tell anything on this machine.
-pub(crate) fn is_of_use(name: &str, local_timer: bool, cpus: usize, sparse: bool) -> bool {
+/// Whether a program can tell anything on this machine. `later`: latencies are judged when the task
+/// sleeps again.
+pub(crate) fn is_of_use(name: &str, local_timer: bool, cpus: usize, later: bool) -> bool {
     let implied = local_timer && IMPLIED.contains(&name);
     let no_other_cpu = cpus == 1 && BETWEEN_CPUS.contains(&name);
-    let too_late = sparse && AFTER_SWITCH.contains(&name);
+    let too_late = !later && AFTER_SWITCH.contains(&name);
     !implied && !no_other_cpu && !too_late
 }
 

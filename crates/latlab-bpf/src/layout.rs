@@ -1,6 +1,7 @@
 //! The data layout of `recorder.h`: windows are decoded from bytes, settings encoded.
 
 use crate::kernel::Variables;
+use latlab_core::explain::lock::{LockAddress, LockKind, LockWait, Owner};
 use latlab_core::explain::{Call, Comm, Event, EventKind, InterruptedContext, Line, Task, Window};
 use latlab_core::time::Nanos;
 
@@ -19,6 +20,12 @@ const SAME: u32 = u32::MAX;
 const EXPIRY: u8 = 17;
 /// The kind of an event that is a function called by another CPU.
 const CALLED: u8 = 19;
+/// The kind of an event that is a wait for a lock.
+const LOCK_WAIT: u8 = 20;
+/// The kind of an event that is a part of the stack of such a wait.
+const CALLERS: u8 = 21;
+/// The kind of an event that is the end of such a wait.
+const LOCK_TAKEN: u8 = 22;
 const FRAMES: usize = 32;
 /// Size of the state of a CPU in `struct ring`, which its events follow.
 const RING: usize = 448;
@@ -28,6 +35,7 @@ const EVENTS: u64 = 16384;
 const OLDEST: u64 = 1024;
 
 /// `struct settings`.
+#[expect(clippy::struct_excessive_bools, reason = "the programs read each alone")]
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) name: Comm,
@@ -42,13 +50,15 @@ pub(crate) struct Settings {
     pub(crate) local_timer: bool,
     /// Whether context switches are recorded only while a watched task waits for the CPU.
     pub(crate) sparse: bool,
+    /// Whether latencies are judged when the task sleeps again.
+    pub(crate) later: bool,
 }
 
 impl Settings {
     /// Whether wake-ups are kept with the CPU until the task sleeps again: where its own clock may be
     /// read, and steal time is not accounted at ticks.
     fn defers(&self) -> bool {
-        self.how == 0 && !self.sparse && self.variables.cpustat_steal == 0
+        self.later && self.variables.cpustat_steal == 0
     }
 
     /// Encodes the settings for the BPF programs.
@@ -61,7 +71,7 @@ impl Settings {
             .into_iter()
             .chain(ways)
             .chain([self.variables.interrupts, u32::from(self.sparse)])
-            .chain([u32::from(self.defers()), 0]);
+            .chain([u32::from(self.later), u32::from(self.defers())]);
         let mut bytes = self.name.0.to_vec();
         bytes.extend(self.slow.0.to_ne_bytes());
         bytes.extend(words.flat_map(u32::to_ne_bytes));
@@ -271,8 +281,8 @@ impl Reader<'_> {
         all.into_iter().take(depth).collect()
     }
 
-    /// Decodes an event, and what it says of another one at the same moment; none if its sequence
-    /// number is not the expected one.
+    /// Decodes an event, and what it says of another one at the same moment or before; none if its
+    /// sequence number is not the expected one.
     fn event(&mut self, expected: u32) -> Option<(Event, Option<Event>)> {
         let seq = self.u32();
         let [kind, flag] = self.take();
@@ -281,12 +291,20 @@ impl Reader<'_> {
         let rest: [u8; 24] = self.take();
         let what = match kind {
             CALLED => called(task, &rest),
+            LOCK_WAIT => lock_wait(task, flag, &rest),
+            CALLERS => callers(task, &rest),
             _ => what(kind, flag == 1, &rest)?,
         };
         // The total so far; `stolen_since_previous` converts it.
         let stolen = Nanos(stolen.into());
         let event = Event { at, task, kind: what, stolen };
-        let second = (kind == EXPIRY).then(|| Event { kind: timer(&rest), ..event });
+        let second = match kind {
+            EXPIRY => Some(Event { kind: timer(&rest), ..event }),
+            LOCK_TAKEN => {
+                released(&rest).map(|(at, kind)| Event { at, kind, stolen: Nanos(0), ..event })
+            }
+            _ => None,
+        };
         (seq == expected).then_some((event, second))
     }
 }
@@ -317,6 +335,7 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
         15 => EventKind::CallbackEnd,
         16 => EventKind::PageFault { address: a },
         18 => EventKind::Current,
+        LOCK_TAKEN => EventKind::LockTaken,
         _ => return None,
     })
 }
@@ -326,6 +345,36 @@ fn called(task: Task, rest: &[u8; 24]) -> EventKind {
     let (sender, cpu) = Reader(rest).who();
     let function = Reader(&task.comm.0).u64();
     EventKind::Called(Call { function, sender, cpu })
+}
+
+/// The wait for a lock: its address stands in the name of the event's task, and whose it is in the
+/// priority.
+fn lock_wait(task: Task, flags: u8, rest: &[u8; 24]) -> EventKind {
+    const OF_OWN_MEMORY: i16 = 1;
+    const OF_OWNERS_MEMORY: i16 = 2;
+    const OF_READERS: i16 = 4;
+    let is = |bit: i16| task.prio & bit != 0;
+    let (owner, cpu) = Reader(rest).who();
+    let owner = (owner.pid != 0).then_some(Owner { task: owner, cpu, is_reader: is(OF_READERS) });
+    let place = match Reader(&task.comm.0).u64() {
+        _ if is(OF_OWN_MEMORY) => LockAddress::OwnMemory,
+        _ if is(OF_OWNERS_MEMORY) => LockAddress::OwnersMemory,
+        address => LockAddress::At(address),
+    };
+    EventKind::LockWait(LockWait { place, kind: LockKind::from_flags(flags), owner })
+}
+
+/// Five functions of a stack: two in the name of the event's task, three after it.
+fn callers(task: Task, rest: &[u8; 24]) -> EventKind {
+    let (mut first, mut read) = (Reader(&task.comm.0), Reader(rest));
+    EventKind::Callers([first.u64(), first.u64(), read.u64(), read.u64(), read.u64()])
+}
+
+/// When which task was woken from the wait for a lock that ends; none if it did not sleep.
+fn released(rest: &[u8; 24]) -> Option<(Nanos, EventKind)> {
+    let mut read = Reader(rest);
+    let (at, pid) = (read.time(), narrow(read.u64()));
+    (at > Nanos(0)).then_some((at, EventKind::LockReleased { pid }))
 }
 
 /// The first callback of an interrupt, of which the event tells.
@@ -396,6 +445,54 @@ mod tests {
         assert_eq!(window.events[0].task, task(1));
         assert_eq!(window.events[0].kind, EventKind::Switch { next: task(2), preempted: true });
         assert!(!window.torn);
+    }
+
+    /// An event whose task is that of the event before, with two words in the place of its name and
+    /// three after it.
+    fn same(seq: u32, at: u64, [kind, flag]: [u8; 2], prio: i16, words: [u64; 5]) -> Vec<u8> {
+        let head = [&seq.to_ne_bytes()[..], &[kind, flag, 0, 0], &at.to_ne_bytes()].concat();
+        let who = [&SAME.to_ne_bytes()[..], &prio.to_ne_bytes(), &[0, 0]].concat();
+        [head, who, words.into_iter().flat_map(u64::to_ne_bytes).collect()].concat()
+    }
+
+    #[test]
+    fn wait_for_lock_is_read_with_owner_callers_and_release() {
+        let owner = &switch(0, 0, 7, 7)[40..];
+        let mut wait = same(2, 210, [LOCK_WAIT, 32], 0, [0x5000, 0, 0, 0, 0]);
+        wait[40..].copy_from_slice(owner);
+        let events = [
+            switch(1, 90, 1, 2),
+            wait,
+            same(3, 211, [CALLERS, 0], 0, [1, 2, 3, 4, 5]),
+            switch(4, 220, 2, 7),
+            switch(5, 260, 7, 2),
+            same(6, 270, [LOCK_TAKEN, 0], 0, [0, 0, 250, 2, 0]),
+        ];
+        let window = window(&encoded(0, &events)).unwrap();
+        let task = |pid| Task { pid, prio: 120, comm: Comm::from("a task") };
+        let seen: Vec<_> = window.events.iter().map(|e| (e.at.0, e.task.pid, e.kind)).collect();
+        let owner = Some(Owner { task: task(7), cpu: 3, is_reader: false });
+        let (place, kind) = (LockAddress::At(0x5000), LockKind::Mutex);
+        assert_eq!(seen[1], (210, 2, EventKind::LockWait(LockWait { place, kind, owner })));
+        assert_eq!(seen[2], (211, 2, EventKind::Callers([1, 2, 3, 4, 5])));
+        assert_eq!(seen[4], (250, 7, EventKind::LockReleased { pid: 2 }));
+        assert_eq!(seen[6], (270, 2, EventKind::LockTaken));
+        assert!(!window.torn);
+    }
+
+    #[test]
+    fn lock_without_owner_is_read_with_whose_memory_it_protects() {
+        let wait = |bits| {
+            let wait = same(2, 210, [LOCK_WAIT, 2], bits, [0x5000, 0, 0, 0, 0]);
+            let window = window(&encoded(0, &[switch(1, 90, 1, 2), wait])).unwrap();
+            match window.events[1].kind {
+                EventKind::LockWait(wait) => wait,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(wait(0).place, LockAddress::At(0x5000));
+        assert_eq!((wait(1).place, wait(1).owner), (LockAddress::OwnMemory, None));
+        assert_eq!(wait(2).place, LockAddress::OwnersMemory);
     }
 
     #[test]
@@ -531,11 +628,12 @@ mod tests {
             non_preemptible: true,
             local_timer: true,
             sparse: true,
+            later: true,
         }
         .bytes();
         assert_eq!(bytes.len(), 72);
         assert_eq!((&bytes[..4], bytes[16]), (&b"abc\0"[..], 9));
-        assert_eq!([24, 40, 44, 48, 52, 56, 60].map(|at| bytes[at]), [1, 5, 2, 1, 1, 7, 1]);
+        assert_eq!([24, 40, 44, 48, 52, 56, 60, 64].map(|at| bytes[at]), [1, 5, 2, 1, 1, 7, 1, 1]);
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 /* BPF programs of the flight recorder: each CPU records its events, and when a watched task that ran
  * late is switched out again, the events around its wake-up are written to the ring buffer. */
 #include "report.h"
+#include "lock.h"
 #include "senders.h"
 
 const char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -34,7 +34,18 @@ enum kind {
 	EXPIRY,	/* TIMER_INTERRUPT, and TIMER of the first callback in it */
 	CURRENT,	/* the task, after switches that were not recorded */
 	CALLED,	/* the function is comm[0] of `task`, whose PID is SAME; `other` asked for it */
+	LOCK_WAIT,	/* the task waits for the lock at comm[0] of `task`; `other` has it */
+	CALLERS,	/* five functions that called for the lock, from comm[0] of `task` on */
+	LOCK_TAKEN,	/* the wait ends; when its task was last woken from it (0: it did not sleep), its PID */
 };
+
+/* Bits of the priority of a LOCK_WAIT's task: whose memory the lock protects, and whether `other` is a
+ * reader, maybe of several, that has had it last. */
+#define OF_OWN_MEMORY 1
+#define OF_OWNERS_MEMORY 2
+#define OF_READERS 4
+
+#define CALLER_EVENTS 3	/* CALLERS after a LOCK_WAIT */
 
 /* A task as recorded in an event. */
 struct who {
@@ -53,7 +64,7 @@ struct event {
 	union {
 		struct {
 			__u8 kind;
-			__u8 flag;	/* SWITCH: preempted; interrupts: interrupted user code */
+			__u8 flag;	/* SWITCH: preempted; interrupts: interrupted user code; LOCK_WAIT: the kernel's */
 			__u16 stolen;	/* KVM steal time of the CPU so far, in units of 1024 ns; 0 if unknown */
 		};
 		__u32 what;	/* the three of them */
@@ -61,7 +72,7 @@ struct event {
 	__u64 at;
 	struct who task;	/* current */
 	union {
-		struct who other;	/* SWITCH, WAKING, CALLED */
+		struct who other;	/* SWITCH, WAKING, CALLED, LOCK_WAIT */
 		__u64 value[3];
 	};
 };
@@ -144,14 +155,19 @@ struct watched {
 	__u32 pid;	/* 0: the slot is free */
 	__u32 next;	/* index of the wake-up in progress */
 	__u32 pending;	/* whether the task was woken and has not run */
-	__u32 late;	/* whether the other wake-up is to be reported at the next switch */
+	__u32 late;	/* LATE: the other wake-up is to be reported at the next switch */
 	__u64 due;	/* of the wake-up in progress */
 	__u64 left;	/* when the task was last switched out */
 	__u64 asleep;	/* whether it was switched out to sleep and has not run since */
 	__u64 waits;	/* 1 plus the CPU among whose `waiting` tasks it is; 0: none */
-	__u64 free[2];
+	__u64 lock;	/* address of the lock for which it waits; 0: none */
+	__u64 released;	/* when it was last woken from that wait; 0: it has not slept */
 	struct wake wakes[2];
 };
+
+/* Values of `late`; another value spares the task's way to sleep a look at `lock`. */
+#define LATE 1
+#define LATE_IN_LOCK 2
 
 /* How tasks are watched. */
 enum how { TASKS = 0, NAME = 1, REAL_TIME = 2 };
@@ -170,8 +186,8 @@ struct settings {
 	__u32 local_timer;	/* whether timers expire in the local timer interrupt only, which ends visibly */
 	__u32 interrupts;	/* bits of the preemption count that count interrupts */
 	__u32 sparse;	/* whether switches are recorded only while a watched task waits for the CPU */
-	__u32 defers;	/* whether wake-ups are kept with the CPU until the task sleeps again */
-	__u32 reserved;
+	__u32 later;	/* whether latencies are judged when the task sleeps again; with TASKS only */
+	__u32 defers;	/* whether wake-ups are kept with the CPU until the task sleeps again; with `later` only */
 };
 
 struct lost {

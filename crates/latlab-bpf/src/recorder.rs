@@ -26,11 +26,14 @@ pub enum Watch {
     RealTime,
 }
 
-/// Which context switches are recorded.
+/// Which context switches are recorded, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// All.
+    /// All; with [`Watch::Tasks`] until the task sleeps again, so that its own clock may be read. A
+    /// wait for a lock of the kernel is no sleep.
     Full,
+    /// All. Latencies end at the switch to the task.
+    UntilSwitch,
     /// Those while a watched task waits for the CPU, which cost least. Latencies end at the switch
     /// to the task.
     Sparse,

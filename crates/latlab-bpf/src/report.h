@@ -167,8 +167,14 @@ INLINE void woken(void *ctx, struct ring *ring, __u32 here, struct task_struct *
 	if (!watched)
 		return;
 	enter_of(task);
-	if (watched->pending || watched->late || current->pid == watched->pid)
+	if (watched->pending || watched->late || current->pid == watched->pid) {
+		/* The wait for a lock is a part of what the task does after its wake-up. */
+		if (watched->lock) {
+			watched->released = now;
+			return;
+		}
 		settle(watched, current, task, now);
+	}
 	begin_wake(ctx, ring, here, watched, current, task, now);
 }
 
@@ -186,9 +192,14 @@ INLINE void left(struct task_struct *prev, __u64 now, bool runnable)
 		watched->pending = 0;
 		waits_for(watched, 0, 0);
 	}
+	bool goes_on = watched->late != LATE || (runnable && judges_later());
+
+	/* A task that waits for a lock does not sleep. */
+	if (goes_on && watched->lock)
+		return;
 	watched->asleep = !runnable;
 	watched->left = now;
-	if (!watched->late || (runnable && judges_later()))
+	if (goes_on)
 		return;
 	watched->late = 0;
 	report(watched->pid, now);
@@ -209,6 +220,7 @@ INLINE void ended(struct task_struct *task)
 	watched->late = 0;
 	watched->pending = 0;
 	watched->asleep = 0;
+	watched->lock = 0;
 	waits_for(watched, 0, 0);
 	watched->pid = 0;
 }

@@ -57,7 +57,7 @@ INLINE struct watched *find_or_begin(struct task_struct *task)
 /* Whether latencies are judged when the task sleeps again, so that its own clock may be read. */
 INLINE bool judges_later(void)
 {
-	return settings.how == TASKS && !settings.sparse;
+	return settings.later;
 }
 
 /* A watched task waits since `now` for a CPU, given as 1 plus its number, or for none (0). */
@@ -259,7 +259,7 @@ INLINE struct wake *back(struct watched *watched, __u32 cpu)
 	watched->asleep = 0;
 	waits_for(watched, 0, 0);
 	watched->next ^= 1;
-	watched->late = 1;
+	watched->late = LATE;
 	return wake;
 }
 

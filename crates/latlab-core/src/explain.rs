@@ -11,6 +11,7 @@ mod any;
 pub mod charge;
 pub mod evidence;
 pub mod history;
+pub mod lock;
 pub mod names;
 pub mod pairing;
 pub mod segment;
@@ -20,6 +21,7 @@ pub mod terms;
 pub mod threshold;
 
 use crate::time::Nanos;
+use lock::LockWait;
 use std::fmt;
 
 /// A task at the time of an event.
@@ -122,6 +124,18 @@ pub enum EventKind {
         /// The faulting address.
         address: u64,
     },
+    /// The current task begins to wait for a lock of the kernel (`lock:contention_begin`).
+    LockWait(LockWait),
+    /// Functions on the stack of the wait that has just begun, innermost first, after those of the
+    /// event before; 0 where there are no more.
+    Callers([u64; 5]),
+    /// A watched task is woken from its wait for a lock.
+    LockReleased {
+        /// The task.
+        pid: u32,
+    },
+    /// The wait ends (`lock:contention_end`).
+    LockTaken,
 }
 
 /// The source of an interrupt.

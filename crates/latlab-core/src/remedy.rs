@@ -32,6 +32,10 @@ pub(crate) const OUTRANK_RIVALS: &str =
 /// Against throttling of real-time tasks.
 pub(crate) const LIFT_THROTTLING: &str = "for one measurement: `latlab run --set rt_runtime_us=-1`";
 
+/// Against waits for locks of the kernel.
+pub(crate) const SHORTEN_LOCK: &str = "keep the system call that takes the lock out of time-critical code, or split up what the \
+     holder does under it";
+
 /// Against page faults.
 pub(crate) const LOCK_MEMORY: &str = "lock the task's memory (mlockall)";
 

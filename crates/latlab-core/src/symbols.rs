@@ -1,11 +1,17 @@
-//! Symbols of the kernel, to find the function of an address.
+//! Symbols of the kernel, to find the function or the variable of an address.
 
 use std::fmt;
 
 /// Maximum offset of an address in its function: no function of the kernel is longer.
 const MAX_OFFSET: u64 = 1 << 20;
 
-/// The functions of a kernel and its modules, by address.
+/// Types of functions, as in nm(1).
+const FUNCTIONS: &str = "tTwW";
+
+/// Types of variables.
+const VARIABLES: &str = "bBdD";
+
+/// The functions of a kernel and its modules, or their variables, by address.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     /// In ascending order.
@@ -41,7 +47,7 @@ pub struct KallsymsLine<'a> {
 /// The function that contains an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {
-    /// The function.
+    /// The function or variable.
     pub function: &'a str,
     /// Its module; none for the kernel itself.
     pub module: Option<&'a str>,
@@ -91,19 +97,28 @@ impl<'a> KallsymsLine<'a> {
 
     /// Whether it is code, not data.
     pub fn is_function(&self) -> bool {
-        matches!(self.kind, 't' | 'T' | 'w' | 'W')
+        FUNCTIONS.contains(self.kind)
     }
 }
 
 impl Symbols {
     /// Parses the text of /proc/kallsyms, and keeps the functions.
     pub fn parse(text: &str) -> Result<Symbols, NoSymbols> {
+        Symbols::select(text, FUNCTIONS)
+    }
+
+    /// The same, and keeps the variables. A kernel has them there with `CONFIG_KALLSYMS_ALL`.
+    pub fn variables(text: &str) -> Result<Symbols, NoSymbols> {
+        Symbols::select(text, VARIABLES)
+    }
+
+    fn select(text: &str, kinds: &str) -> Result<Symbols, NoSymbols> {
         let mut found: Vec<(u64, bool, NameSlot)> = Vec::new();
         let mut symbols = Symbols::default();
         for (number, line) in text.lines().enumerate() {
             let damaged = || NoSymbols::Damaged(number + 1);
             let entry = KallsymsLine::parse(line).ok_or_else(damaged)?;
-            if entry.is_function() {
+            if kinds.contains(entry.kind) {
                 let name = symbols.keep(entry.name, entry.module).ok_or_else(damaged)?;
                 found.push((entry.address, entry.kind.is_lowercase(), name));
             }
@@ -197,6 +212,13 @@ mod tests {
         assert_eq!(of(0xffff_ffff_8100_01ff).as_deref(), Some("before_it+0xff"));
         assert_eq!(of(0xffff_ffff_c020_0044).as_deref(), Some("loop_end+0x4 [latlab]"));
         assert_eq!(of(0xffff_ffff_c030_0000).as_deref(), Some("other+0x0 [virtio_net]"));
+    }
+
+    #[test]
+    fn variables_are_found_apart_from_functions() {
+        let variables = Symbols::variables(TEXT).unwrap();
+        assert_eq!(shown(&variables, 0xffff_ffff_8200_0008).as_deref(), Some("some_data+0x8"));
+        assert_eq!(shown(&variables, 0xffff_ffff_8100_0200), None);
     }
 
     #[test]

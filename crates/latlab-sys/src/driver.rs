@@ -180,6 +180,9 @@ pub enum DelayCause {
     Softirq,
     /// The callback of a high-resolution timer runs.
     TimerCallback,
+    /// The mutex `latlab_mutex` is held, for which other callers wait. A call whose times are past
+    /// takes it and lets it go.
+    Mutex,
 }
 
 /// As `struct latlab_inject` in `kmod/latlab.h`.

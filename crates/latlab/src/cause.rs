@@ -8,6 +8,7 @@ mod idle_exit;
 mod interrupt;
 mod interrupt_thread;
 mod interrupts_off;
+mod lock;
 mod migration;
 mod non_preemptible;
 mod overrun;
@@ -35,8 +36,9 @@ use std::cmp::Ordering;
 /// 2. Interrupts run above everything, and a timer callback is a part of its interrupt. An
 ///    interrupt that is delivered late was blocked by whatever ran, a softirq included. Softirqs
 ///    run above tasks.
-/// 3. A page fault, an IRQ thread, a migration and throttling concern the woken task or its waker;
-///    the task that has the CPU meanwhile, even the idle task, is not to blame.
+/// 3. A wait for a lock, a page fault, an IRQ thread, a migration and throttling concern the woken
+///    task or its waker; the task that has the CPU meanwhile, even the idle task, is not to blame. A
+///    page fault may wait for a lock.
 /// 4. Only then the current task and its priority count.
 /// 5. The rest is dispatching.
 pub(crate) static CAUSES: &[Entry] = &[
@@ -46,6 +48,7 @@ pub(crate) static CAUSES: &[Entry] = &[
     entry::<interrupt::Interrupt>(),
     entry::<interrupts_off::InterruptsOff>(),
     entry::<softirq::Softirq>(),
+    entry::<lock::Lock>(),
     entry::<page_fault::PageFault>(),
     entry::<overrun::Overrun>(),
     entry::<interrupt_thread::InterruptThread>(),

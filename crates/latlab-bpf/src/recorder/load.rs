@@ -28,9 +28,10 @@ pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs
     let btf = Btf::from_vmlinux()?;
     let local_timer = kernel::has_local_timer();
     let cpus = libbpf_rs::num_possible_cpus()?;
-    disable_useless(&mut open, &btf, (local_timer, cpus), detail == Detail::Sparse);
+    let later = detail == Detail::Full && matches!(watch, Watch::Tasks(_));
+    disable_useless(&mut open, &btf, (local_timer, cpus), (detail == Detail::Sparse, later));
     let missing = disable_missing(&mut open, &btf);
-    configure(&mut open, (watch, threshold, detail), (local_timer, cpus), &btf)?;
+    configure(&mut open, (watch, threshold, detail, later), (local_timer, cpus), &btf)?;
     let object = open.load()?;
     let received = Arc::new(Mutex::new(Received { threshold, ..Received::default() }));
     let links = attach(&object)?;
@@ -71,12 +72,12 @@ fn disable_useless(
     open: &mut OpenObject,
     btf: &Btf<'_>,
     (local_timer, cpus): (bool, usize),
-    sparse: bool,
+    (sparse, later): (bool, bool),
 ) {
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         let accounted = sparse && kernel::is_accounted(&name, btf);
-        if accounted || !kernel::is_of_use(&name, local_timer, cpus, sparse) {
+        if accounted || !kernel::is_of_use(&name, local_timer, cpus, later) {
             program.set_autoload(false);
         }
     }
@@ -104,7 +105,7 @@ fn disable_missing(open: &mut OpenObject, btf: &Btf<'_>) -> Vec<&'static str> {
 
 fn configure(
     open: &mut OpenObject,
-    (watch, threshold, detail): (&Watch, Nanos, Detail),
+    (watch, threshold, detail, later): (&Watch, Nanos, Detail, bool),
     (local_timer, cpus): (bool, usize),
     btf: &Btf<'_>,
 ) -> libbpf_rs::Result<()> {
@@ -122,6 +123,7 @@ fn configure(
         non_preemptible: kernel::is_non_preemptible(),
         local_timer,
         sparse: detail == Detail::Sparse,
+        later,
     };
     for mut map in open.maps_mut() {
         match map.name().to_str() {

@@ -65,7 +65,8 @@ pub(super) fn parts(finished: &Finished, place_of: &mut PlaceOf<'_>) -> Vec<Cycl
         whole(before, latency - before, "unexplained"),
         whole(latency, response - latency, "program"),
     ];
-    all.extend(cycle.parts.iter().map(|part| of_part(part, cycle.due, place_of)));
+    let locks: Vec<&Charged> = finished.wake_ups.iter().flat_map(|one| &one.locks).collect();
+    all.extend(cycle.parts.iter().map(|part| of_part(part, cycle.due, &locks, place_of)));
     for part in &cycle.parts {
         deduct(&mut all[..3], part.from - cycle.due, part.own);
     }
@@ -120,17 +121,20 @@ fn of_charge(charged: &Charged, due: Nanos, waking: bool) -> CyclePart {
     }
 }
 
-fn of_part(part: &Part, due: Nanos, place_of: &mut PlaceOf<'_>) -> CyclePart {
-    let (cause, culprit) = match &part.what {
-        What::Preempted(by) => ("preempted", describe(*by)),
-        What::Throttled(by) => ("throttled", describe(*by)),
-        What::Blocked(place, None) => ("blocked", place.clone()),
-        What::Blocked(place, Some(by)) => {
+fn of_part(part: &Part, due: Nanos, locks: &[&Charged], place_of: &mut PlaceOf<'_>) -> CyclePart {
+    let lock =
+        locks.iter().find(|lock| lock.from <= part.from && part.from < lock.from + lock.length);
+    let (cause, culprit) = match (&part.what, lock) {
+        (What::Blocked(..) | What::KernelLock, Some(lock)) => ("kernel-lock", of_lock(lock)),
+        (What::Preempted(by), _) => ("preempted", describe(*by)),
+        (What::Throttled(by), _) => ("throttled", describe(*by)),
+        (What::Blocked(place, None), _) => ("blocked", place.clone()),
+        (What::Blocked(place, Some(by)), _) => {
             ("blocked", format!("{place}, ended by {}", describe(*by)))
         }
-        What::KernelLock => ("kernel-lock", "a spinlock of the kernel".to_owned()),
-        What::Fault(subject) => ("fault", subject.clone()),
-        What::Call(subject) => ("system-call", subject.clone()),
+        (What::KernelLock, None) => ("kernel-lock", "a spinlock of the kernel".to_owned()),
+        (What::Fault(subject), _) => ("fault", subject.clone()),
+        (What::Call(subject), _) => ("system-call", subject.clone()),
     };
     CyclePart {
         from: part.from - due,
@@ -142,6 +146,12 @@ fn of_part(part: &Part, due: Nanos, place_of: &mut PlaceOf<'_>) -> CyclePart {
         place: part.stack.and_then(place_of),
         rule: part.rule,
     }
+}
+
+/// Names a lock of the kernel, its holder, and the function that called for it.
+fn of_lock(lock: &Charged) -> String {
+    let caller = lock.function.iter().map(|function| format!(", called from {function}"));
+    format!("{}{}", lock.culprit, caller.collect::<String>())
 }
 
 /// Sums the parts of cycles by cause, the longest first. `usual` is the running time that the

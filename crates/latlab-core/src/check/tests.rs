@@ -280,7 +280,29 @@ fn overrunning(script: &mut Script, cycle: u64) {
         slept: due + Nanos(5 * US),
         charges: vec![charge(0, 2, "interrupts-off")],
         interrupts: vec![charge(4, 1, "interrupt")],
+        locks: Vec::new(),
     });
+}
+
+#[test]
+fn overrun_that_waited_for_lock_of_the_kernel_names_it() {
+    let waiting = |script: &mut Script, cycle| {
+        overrunning(script, cycle);
+        let Some(wake_up) = script.wake_ups.last_mut().filter(|_| cycle == 50) else { return };
+        wake_up.locks.push(Charged {
+            from: wake_up.due,
+            length: Nanos(1000 * US),
+            cause: "lock",
+            culprit: "mutex rtnl_mutex held by other (pid 9)".to_owned(),
+            function: Some("rtnetlink_rcv_msg".to_owned()),
+        });
+    };
+    let cycle = Script::new(None).cycles(waiting).cycle;
+    let found = |cause: &str| cycle.reasons.iter().find(|reason| reason.cause == cause);
+    let lock = found("kernel-lock").expect("it waited for one");
+    let expected = "mutex rtnl_mutex held by other (pid 9), called from rtnetlink_rcv_msg";
+    assert_eq!(lock.culprit, expected);
+    assert_eq!(found("blocked"), None);
 }
 
 #[test]

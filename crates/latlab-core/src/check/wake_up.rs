@@ -21,6 +21,9 @@ pub struct WakeUp {
     pub charges: Vec<Charged>,
     /// Interrupts and softirqs on top of it until it slept again, in order of time.
     pub interrupts: Vec<Charged>,
+    /// Waits for locks of the kernel until it slept again, in order of time, until it was woken from
+    /// each.
+    pub locks: Vec<Charged>,
 }
 
 /// Time that is charged to a cause.
@@ -55,8 +58,19 @@ impl WakeUp {
             slept: window.out,
             charges: charges.collect(),
             interrupts: interrupts(window, names),
+            locks: locks(window, names),
         }
     }
+}
+
+fn locks(window: &Window, names: &Names) -> Vec<Charged> {
+    let waits = window.lock_waits().into_iter().map(|wait| {
+        let (from, length) = (wait.from, wait.released - wait.from);
+        let culprit = Culprit::of_lock(wait);
+        let function = names.function(&culprit);
+        Charged { from, length, cause: "lock", culprit: names.culprit(&culprit), function }
+    });
+    waits.collect()
 }
 
 fn interrupts(window: &Window, names: &Names) -> Vec<Charged> {

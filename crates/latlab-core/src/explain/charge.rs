@@ -1,5 +1,6 @@
 //! Charging: each segment of a window goes to the first cause that applies to it.
 
+use super::lock::{LockWait, Waited};
 use super::segment::{Phase, Segment, segments};
 use super::{Line, Task, Window};
 use crate::time::Nanos;
@@ -25,6 +26,8 @@ pub struct Culprit {
     pub sender: Option<(Task, u32)>,
     /// The softirq, by its number.
     pub softirq: Option<u8>,
+    /// The lock that the task waited for, with its owner.
+    pub lock: Option<LockWait>,
     /// Kernel stack, innermost function first.
     pub stack: Vec<u64>,
 }
@@ -61,6 +64,13 @@ pub struct Cause {
     pub name: &'static str,
     /// Decides whether it applies to a segment.
     pub claim: CauseRule,
+}
+
+impl Culprit {
+    /// The culprit of a wait for a lock.
+    pub fn of_lock(Waited { wait, callers, .. }: Waited) -> Culprit {
+        Culprit { lock: Some(wait), stack: callers, ..Culprit::default() }
+    }
 }
 
 impl Circumstances {

@@ -131,6 +131,20 @@ impl Window {
         }
     }
 
+    /// Whether another task has the CPU in a segment although this one is runnable after it ran: it
+    /// was preempted, or woken from the wait for a lock.
+    pub fn is_preempted(&self, segment: &Segment) -> bool {
+        let is_own = |task: Task| task.pid == self.task.pid;
+        let events = segment.events(self);
+        let until = &events[..events.partition_point(|event| event.at <= segment.from)];
+        let is_runnable = until.iter().rev().find_map(|event| match event.kind {
+            EventKind::Switch { preempted, .. } if is_own(event.task) => Some(preempted),
+            EventKind::LockReleased { pid } if pid == self.task.pid => Some(true),
+            _ => None,
+        });
+        !segment.activity.task.is_some_and(is_own) && is_runnable == Some(true)
+    }
+
     /// Returns when the task was put on the run queue of the CPU it then ran on, if that was
     /// reported.
     pub fn queued(&self) -> Option<Nanos> {

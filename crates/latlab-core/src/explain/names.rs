@@ -1,8 +1,9 @@
 //! Names of culprits for users.
 
 use super::charge::Culprit;
+use super::lock::{Access, LockAddress, LockWait, Owner, is_taker};
 use super::{Line, Task};
-use crate::symbols::Symbols;
+use crate::symbols::{Symbol, Symbols};
 use std::collections::BTreeMap;
 
 /// The names of a machine's kernel functions and interrupts.
@@ -10,6 +11,8 @@ use std::collections::BTreeMap;
 pub struct Names {
     /// The functions of the kernel; empty where they are hidden.
     pub symbols: Symbols,
+    /// Its variables; empty where they are hidden.
+    pub variables: Symbols,
     /// The name of each device interrupt in /proc/interrupts.
     pub interrupts: BTreeMap<u32, String>,
 }
@@ -63,18 +66,49 @@ const TOOLS: &[&str] = &[
 
 /// Returns the culprit in a stack of function names, innermost first.
 pub fn culprit<T: AsRef<str>>(stack: &[T]) -> Option<&str> {
-    let is_tool = |name: &&T| TOOLS.iter().any(|tool| name.as_ref().starts_with(tool));
-    stack.iter().find(|name| !is_tool(name)).or(stack.first()).map(AsRef::as_ref)
+    stack.iter().map(AsRef::as_ref).find(|name| !is_tool(name)).or(stack.first().map(AsRef::as_ref))
+}
+
+fn is_tool(function: &str) -> bool {
+    TOOLS.iter().any(|tool| function.starts_with(tool))
+}
+
+/// Names a variable, with the offset of what lies within it.
+fn variable(symbol: &Symbol<'_>) -> String {
+    match (symbol.offset, symbol.module) {
+        (0, None) => symbol.function.to_owned(),
+        (0, Some(module)) => format!("{} [{module}]", symbol.function),
+        _ => symbol.to_string(),
+    }
+}
+
+/// Returns the priority of a task by that of the kernel.
+fn priority(prio: i16) -> String {
+    match prio {
+        ..0 => "deadline".to_owned(),
+        0..100 => format!("real-time priority {}", 99 - prio),
+        100.. => format!("nice {}", prio - 120),
+    }
 }
 
 impl Names {
-    /// Returns the name of a culprit: the interrupt, the softirq, or the task with its thread id.
+    /// Returns the name of a culprit: the lock with its owner, the interrupt, the softirq, or the
+    /// task with its thread id.
     pub fn culprit(&self, culprit: &Culprit) -> String {
+        if let Some(wait) = &culprit.lock {
+            return self.lock(wait, culprit, |Owner { task, cpu, .. }| {
+                let priority = priority(task.prio);
+                format!("{} (pid {}, {priority}, CPU {cpu})", task.comm, task.pid)
+            });
+        }
         self.named(culprit, |task| format!("{} (pid {})", task.comm, task.pid))
     }
 
     /// Returns the name without the thread id, so that all runs of one program count together.
     pub fn kind(&self, culprit: &Culprit) -> String {
+        if let Some(wait) = &culprit.lock {
+            return self.lock(wait, culprit, |owner| owner.task.comm.to_string());
+        }
         self.named(culprit, |task| task.comm.to_string())
     }
 
@@ -95,6 +129,52 @@ impl Names {
         }
     }
 
+    /// Names a lock and its owner: `mutex rtnl_mutex held by ip`.
+    fn lock(&self, wait: &LockWait, culprit: &Culprit, named: impl Fn(&Owner) -> String) -> String {
+        let functions: Vec<String> =
+            culprit.stack.iter().filter_map(|address| self.short(*address)).collect();
+        let mut text = wait.kind.name(&functions).to_owned();
+        let owner = wait.owner.as_ref();
+        match (wait.place, owner) {
+            (LockAddress::OwnMemory, _) => text += " mmap_lock of its own process",
+            (LockAddress::OwnersMemory, Some(owner)) => {
+                text = format!("{text} mmap_lock of {}", owner.task.comm);
+            }
+            (LockAddress::At(address), _) => {
+                if let Some(symbol) = self.variables.find(address) {
+                    text = format!("{text} {}", variable(&symbol));
+                }
+            }
+            (LockAddress::OwnersMemory, None) => {}
+        }
+        text += match wait.kind.access() {
+            Some(Access::Read) => " for reading",
+            Some(Access::Write) => " for writing",
+            None => "",
+        };
+        match owner {
+            Some(owner) if owner.is_reader => {
+                format!("{text} held by readers, the last {}", named(owner))
+            }
+            Some(owner) => format!("{text} held by {}", named(owner)),
+            None => text,
+        }
+    }
+
+    /// The functions of a stack; of the wait for a lock from the one on that called for it.
+    fn callers<'a>(&self, culprit: &'a Culprit) -> &'a [u64] {
+        let is_part = |address: &u64| {
+            self.symbols
+                .find(*address)
+                .is_some_and(|symbol| is_taker(symbol.function) || is_tool(symbol.function))
+        };
+        let first = culprit.stack.iter().position(|address| !is_part(address));
+        match (culprit.lock, first) {
+            (Some(_), Some(first)) => &culprit.stack[first..],
+            _ => &culprit.stack,
+        }
+    }
+
     pub(super) fn interrupt(&self, line: Line) -> String {
         match line {
             Line::Timer => "timer interrupt".to_owned(),
@@ -109,7 +189,7 @@ impl Names {
 
     /// Returns the function to blame, where the kernel's symbols are known.
     pub fn function(&self, culprit: &Culprit) -> Option<String> {
-        let all = culprit.stack.iter().filter_map(|address| self.short(*address));
+        let all = self.callers(culprit).iter().filter_map(|address| self.short(*address));
         self::culprit(&all.collect::<Vec<_>>()).map(str::to_owned)
     }
 
@@ -122,13 +202,14 @@ impl Names {
             Some(symbol) => symbol.to_string(),
             None => format!("{address:#x}"),
         };
-        culprit.stack.iter().map(named).collect()
+        self.callers(culprit).iter().map(named).collect()
     }
 
     /// Returns cause, culprit and functions, outermost first, as one line of folded stacks for
     /// flame graphs.
     pub fn folded(&self, cause: &str, culprit: &Culprit) -> String {
-        let functions = culprit.stack.iter().rev().filter_map(|address| self.short(*address));
+        let stack = self.callers(culprit).iter().rev();
+        let functions = stack.filter_map(|address| self.short(*address));
         let frames = [cause.to_owned(), self.kind(culprit)].into_iter().chain(functions);
         let frames = frames.filter(|frame| !frame.is_empty());
         // A semicolon separates frames, and a newline separates stacks.
@@ -155,12 +236,15 @@ pub(super) fn softirq(number: u8) -> String {
 mod tests {
     use super::*;
     use crate::explain::any::task;
+    use crate::explain::lock::LockKind;
 
     fn names() -> Names {
         let text = "1000 T __schedule\n2000 T preempt_schedule_irq\n3000 t copy_page_range\n\
-                    4000 t spin_loop\t[latlab]\n";
+                    4000 t spin_loop\t[latlab]\n5000 T mutex_lock\n6000 T rt_spin_lock\n\
+                    7000 d rtnl_mutex\n8000 b latlab_mutex\t[latlab]\n";
         let interrupts = BTreeMap::from([(24, "virtio0-input".to_owned())]);
-        Names { symbols: Symbols::parse(text).unwrap(), interrupts }
+        let symbols = Symbols::parse(text).unwrap();
+        Names { symbols, variables: Symbols::variables(text).unwrap(), interrupts }
     }
 
     #[test]
@@ -192,6 +276,55 @@ mod tests {
         assert_eq!(names().stack(&culprit(&[0x3010, 5])), ["copy_page_range+0x10", "0x5"]);
         let folded = "non-preemptible;spin_loop [latlab];copy_page_range";
         assert_eq!(names().folded("non-preemptible", &culprit(&[0x3010, 0x4000])), folded);
+    }
+
+    /// The culprit of a wait for the lock there, called for by `copy_page_range`.
+    fn waiting(place: LockAddress, kind: LockKind, owner: Option<Owner>, taker: u64) -> Culprit {
+        let lock = Some(LockWait { place, kind, owner });
+        Culprit { lock, stack: vec![0x1000, taker, 0x3010, 0x4000], ..Culprit::default() }
+    }
+
+    #[test]
+    fn lock_is_named_with_its_owner_and_who_called_for_it() {
+        let owner = Owner { task: Task { prio: 49, ..task(7) }, cpu: 1, is_reader: false };
+        let place = LockAddress::At(0x7000);
+        let culprit = waiting(place, LockKind::Mutex, Some(owner), 0x5004);
+        let held = "mutex rtnl_mutex held by task";
+        assert_eq!(names().kind(&culprit), held);
+        assert_eq!(
+            names().culprit(&culprit),
+            format!("{held} (pid 7, real-time priority 50, CPU 1)")
+        );
+        assert_eq!(names().function(&culprit).as_deref(), Some("copy_page_range"));
+        assert_eq!(names().stack(&culprit), ["copy_page_range+0x10", "spin_loop+0x0 [latlab]"]);
+        let folded = format!("lock;{held};spin_loop [latlab];copy_page_range");
+        assert_eq!(names().folded("lock", &culprit), folded);
+    }
+
+    #[test]
+    fn lock_is_named_as_far_as_it_is_known() {
+        let owner = Some(Owner { task: task(7), cpu: 1, is_reader: true });
+        let kind = |place, kind, owner| names().kind(&waiting(place, kind, owner, 0x6004));
+        assert_eq!(
+            kind(LockAddress::At(0x8000), LockKind::RtMutex, None),
+            "spinlock latlab_mutex [latlab]"
+        );
+        assert_eq!(
+            kind(LockAddress::At(0x8008), LockKind::Semaphore, None),
+            "semaphore latlab_mutex+0x8 [latlab]"
+        );
+        assert_eq!(kind(LockAddress::At(1 << 40), LockKind::Spinlock, None), "spinlock");
+        let rwsem = LockKind::Rwsem(Access::Write);
+        let expected =
+            "rwsem mmap_lock of its own process for writing held by readers, the last task";
+        assert_eq!(kind(LockAddress::OwnMemory, rwsem, owner), expected);
+        let expected = "rwsem mmap_lock of task for reading held by readers, the last task";
+        let rwsem = LockKind::Rwsem(Access::Read);
+        assert_eq!(kind(LockAddress::OwnersMemory, rwsem, owner), expected);
+        assert_eq!(
+            [-1, 0, 98, 120].map(priority),
+            ["deadline", "real-time priority 99", "real-time priority 1", "nice 0"]
+        );
     }
 
     #[test]

@@ -166,7 +166,11 @@ impl Activity {
             EventKind::Waking { .. }
             | EventKind::Queued { .. }
             | EventKind::Migrated { .. }
-            | EventKind::PageFault { .. } => {}
+            | EventKind::PageFault { .. }
+            | EventKind::LockWait(_)
+            | EventKind::Callers(_)
+            | EventKind::LockReleased { .. }
+            | EventKind::LockTaken => {}
         }
     }
 }

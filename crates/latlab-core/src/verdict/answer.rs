@@ -51,6 +51,7 @@ pub(super) fn answer(cause: &str, subject: &Subject<'_>) -> (String, String) {
             subject.named("softirqs"),
             realtime_kernel(machine, "give the task a priority above that of the softirq's thread"),
         ),
+        "lock" => (subject.lock(), remedy::SHORTEN_LOCK),
         "page-fault" => ("page faults of the task".to_owned(), remedy::LOCK_MEMORY),
         "overrun" => (
             "the task was still running when it was due again".to_owned(),
@@ -87,6 +88,16 @@ impl Subject<'_> {
             ("", Some(name)) | (name, None) => format!("{what} ({name})"),
             (task, Some(function)) => format!("{what} ({task} in {function})"),
         }
+    }
+
+    /// The lock that was waited for longest, its holder, and who called for it.
+    fn lock(&self) -> String {
+        let largest = self.largest.filter(|share| !share.culprit.is_empty());
+        let Some(Share { culprit, function, .. }) = largest else {
+            return "waits for locks of the kernel".to_owned();
+        };
+        let caller = function.iter().map(|function| format!(", called from {function}"));
+        format!("waits for locks of the kernel ({culprit}{})", caller.collect::<String>())
     }
 
     fn culprit(&self) -> &str {

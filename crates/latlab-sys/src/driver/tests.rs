@@ -75,6 +75,7 @@ fn driver_enumerations_match_the_header() {
         (DelayCause::RawSpinlock, "LATLAB_RAW_SPINLOCK"),
         (DelayCause::Softirq, "LATLAB_SOFTIRQ"),
         (DelayCause::TimerCallback, "LATLAB_TIMER_CALLBACK"),
+        (DelayCause::Mutex, "LATLAB_MUTEX"),
     ];
     let listed = names("latlab_cause");
     assert_eq!(listed.len(), causes.len() + 1, "the last name is their count");

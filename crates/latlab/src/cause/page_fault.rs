@@ -4,7 +4,7 @@ use super::Cause;
 use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
-use latlab_core::explain::{EventKind, Task, Window};
+use latlab_core::explain::{EventKind, Window};
 
 /// The task had a page fault after the switch to it.
 ///
@@ -21,17 +21,14 @@ impl Describe for PageFault {
 
 impl Cause for PageFault {
     fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
-        let is_own = |task: Task| task.pid == window.task.pid;
-        let since: Vec<EventKind> = { window.events.iter() }
-            .filter(|event| event.at >= window.switched && event.at <= segment.from)
-            .filter(|event| is_own(event.task))
-            .map(|event| event.kind)
-            .collect();
-        let faulted = since.iter().any(|what| matches!(what, EventKind::PageFault { .. }));
-        let last_left = since.iter().rfind(|what| matches!(what, EventKind::Switch { .. }));
-        let preempted = !segment.activity.task.is_some_and(is_own)
-            && matches!(last_left, Some(EventKind::Switch { preempted: true, .. }));
-        let faulting = segment.phase == Phase::Running && faulted && !preempted;
+        let mut since = window
+            .events
+            .iter()
+            .filter(|event| event.at >= window.switched && event.at <= segment.from);
+        let faulted = since.any(|event| {
+            event.task.pid == window.task.pid && matches!(event.kind, EventKind::PageFault { .. })
+        });
+        let faulting = segment.phase == Phase::Running && faulted && !window.is_preempted(segment);
         faulting.then_some(Culprit { task: Some(window.task), ..Culprit::default() })
     }
 }

@@ -8,6 +8,7 @@ pub(super) use latlab_core::time::Nanos;
 use super::CAUSES;
 use latlab_core::explain::Comm;
 pub(super) use latlab_core::explain::Event;
+use latlab_core::explain::lock::{LockAddress, LockKind, LockWait};
 use proptest::prelude::*;
 
 pub(super) const IDLE: u32 = 0;
@@ -117,6 +118,16 @@ fn any_event() -> impl Strategy<Value = EventKind> {
         Just(EventKind::CallbackEnd),
         Just(EventKind::Called(Call { function: 9, cpu: 1, ..Call::default() })),
         Just(EventKind::PageFault { address: 4_096 }),
+        prop_oneof![
+            Just(EventKind::LockWait(LockWait {
+                place: LockAddress::At(64),
+                kind: LockKind::Mutex,
+                owner: None,
+            })),
+            Just(EventKind::Callers([5, 0, 0, 0, 0])),
+            (0u32..7).prop_map(|pid| EventKind::LockReleased { pid }),
+            Just(EventKind::LockTaken),
+        ],
     ]
 }
 
@@ -150,6 +161,7 @@ proptest! {
             waking: Nanos(moments[2]),
             switched: Nanos(moments[3]),
             ran: Nanos(moments[4]),
+            out: Nanos(9_000),
             waker: task(waker),
             waker_cpu,
             elsewhere: events.clone(),

@@ -266,10 +266,13 @@ pub(super) fn circumstances(machine: &Machine) -> Circumstances {
 pub(super) fn names() -> (Names, Option<NoSymbols>) {
     let root = Root::default();
     let interrupts = interrupts::handlers(&root);
-    match Symbols::parse(&root.text("proc/kallsyms").unwrap_or_default()) {
-        Ok(symbols) => (Names { symbols, interrupts }, None),
-        Err(why) => (Names { symbols: Symbols::default(), interrupts }, Some(why)),
-    }
+    let text = root.text("proc/kallsyms").unwrap_or_default();
+    let variables = Symbols::variables(&text).unwrap_or_default();
+    let (symbols, why) = match Symbols::parse(&text) {
+        Ok(symbols) => (symbols, None),
+        Err(why) => (Symbols::default(), Some(why)),
+    };
+    (Names { symbols, variables, interrupts }, why)
 }
 
 /// The cost of each BPF program that has run.

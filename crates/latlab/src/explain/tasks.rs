@@ -1,10 +1,10 @@
 //! Explaining the wake-ups of tasks that are not probes.
 
 use super::summary::Summarizer;
-use super::{LateWakeUp, proc, recorder_failed, start_recorder};
+use super::{LateWakeUp, proc, recorder_failed, refused};
 use crate::failure::{Failure, Result};
 use crate::rig::{self, Keeping};
-use latlab_bpf::{Recorder, Watch};
+use latlab_bpf::{Detail, Recorder, Watch};
 use latlab_core::explain::{Comm, Window};
 use latlab_core::machine::Machine;
 use latlab_core::plan::{Length, Plan, Watched};
@@ -62,8 +62,9 @@ impl TaskExplainer {
 
     fn start(watched: &Watched, above: Option<Nanos>, machine: &Machine) -> Result<TaskExplainer> {
         let (process, tasks) = find(watched)?;
+        let recorder = Recorder::start_with(&tasks, above.unwrap_or_default(), Detail::UntilSwitch);
         Ok(TaskExplainer {
-            recorder: start_recorder(&tasks, above.unwrap_or_default())?,
+            recorder: recorder.map_err(|e| refused(&e))?,
             process,
             summarizer: Summarizer::new(machine, above.is_some()),
             late: 0,

@@ -28,11 +28,15 @@ pub(crate) fn share(part: Nanos, whole: Nanos) -> String {
     format!("{:.1} %", 100.0 * part.0 as f64 / whole.0.max(1) as f64)
 }
 
-/// Returns the culprit and its function, as far as they are known.
-pub(crate) fn culprit_and_function(culprit: &str, function: Option<&str>) -> String {
+/// Returns the culprit of a cause and its function, as far as they are known. That of a lock called
+/// for it.
+pub(crate) fn culprit_and_function(cause: &str, culprit: &str, function: Option<&str>) -> String {
     match function {
         None => printable(culprit),
         Some(function) if culprit.is_empty() => printable(function),
+        Some(function) if cause == "lock" => {
+            printable(&format!("{culprit}, called from {function}"))
+        }
         Some(function) => printable(&format!("{culprit} in {function}")),
     }
 }
@@ -49,7 +53,7 @@ pub(crate) fn culprit_in(
         cause == "non-preemptible" && verdict::runs_to_scheduling_point(&record.machine);
     let named = match function.filter(|_| only_found) {
         Some(function) => printable(&format!("{culprit}, found in {function}")),
-        None => culprit_and_function(culprit, function),
+        None => culprit_and_function(cause, culprit, function),
     };
     let hosted = verdict::probably_host(record, cause, culprit, length);
     let hosted = hosted.map(|_| "probably the host".to_owned());
@@ -79,7 +83,8 @@ mod tests {
 
     #[test]
     fn each_cause_is_in_a_term_or_outside_the_kernel() {
-        let outside = ["host", "idle-exit", "overrun", "page-fault", "stalled", "unreported"];
+        let outside =
+            ["host", "idle-exit", "lock", "overrun", "page-fault", "stalled", "unreported"];
         for cause in CAUSES {
             let name = cause.about.name;
             assert_ne!(Term::of(name).is_some(), outside.contains(&name), "{name}");

@@ -14,7 +14,8 @@ pub(crate) fn line(pid: u32, late: &Explanations, record: Option<&Path>) -> Stri
     let why = match cause {
         None => format!("{} unexplained", share(explained.unexplained, *latency)),
         Some(first) => {
-            let culprit = culprit_and_function(&first.culprit, first.function.as_deref());
+            let function = first.function.as_deref();
+            let culprit = culprit_and_function(&first.cause, &first.culprit, function);
             let by = if culprit.is_empty() { String::new() } else { format!(" ({culprit})") };
             format!("{} {}{by}", share(first.total, *latency), first.cause)
         }

@@ -27,10 +27,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// thread per CPU sleeps until a set time. A second task occupies the CPU from shortly before that
 /// time until `time` after it: in the kernel through the test driver, or by computing at a higher
 /// or equal priority. With `page-fault` the thread itself touches unpopulated memory before it
-/// reads the clock; with `none` the second task wakes up and does nothing. Causes in the kernel
-/// need the module latlab (kmod/), which the laboratory loads. Causes that start at a set time need
-/// high-resolution timers, so a kernel without `highres=off`. On `PREEMPT_RT` softirqs run in
-/// preemptible tasks, so that `softirq` delays no thread there. Nothing is subtracted.
+/// reads the clock; with `mutex` it calls for the mutex of the test driver that the second task, of
+/// lower priority, holds for that time; with `none` the second task wakes up and does nothing.
+/// Causes in the kernel need the module latlab (kmod/), which the laboratory loads. Causes that
+/// start at a set time need high-resolution timers, so a kernel without `highres=off`. On
+/// `PREEMPT_RT` softirqs run in preemptible tasks, so that `softirq` delays no thread there.
+/// Nothing is subtracted.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Inject {
     /// Cause of the delay
@@ -100,10 +102,11 @@ impl Probe for Inject {
             let request = DelayRequest { sent: Semaphore::futex(0), due: AtomicU64::new(0) };
             let driver = self.cause.needs().driver.then(Driver::open).transpose();
             let injector = self.cause.injector(driver.map_err(io::Error::other)?);
+            let contended = self.cause.takes_mutex().then_some(&injector);
             sampler.with_second_task(
                 self.scheduling.policy_with_offset(injector.priority_offset()),
                 |task| self.inject(task, &request, &injector, &late),
-                |sampler| self.measure(sampler, &request),
+                |sampler| self.measure(sampler, &request, contended),
             )
         });
         let late = late.into_inner();
@@ -137,7 +140,13 @@ impl Inject {
         Ok(())
     }
 
-    fn measure(&self, sampler: &mut Sampler<'_>, request: &DelayRequest) -> io::Result<()> {
+    /// Body of the measuring thread. It takes the lock of `contended` after each wake-up.
+    fn measure(
+        &self,
+        sampler: &mut Sampler<'_>,
+        request: &DelayRequest,
+        contended: Option<&Injector>,
+    ) -> io::Result<()> {
         let mut memory = match self.cause {
             InjectedCause::PageFault => Some(UntouchedMemory::new()?),
             _ => None,
@@ -152,7 +161,10 @@ impl Inject {
             }
             let now = match &mut memory {
                 Some(memory) => memory.touch_until(due + self.time)?,
-                None => clock::now(),
+                None => {
+                    contended.map(|lock| lock.inject(Nanos(0), Nanos(0))).transpose()?;
+                    clock::now()
+                }
             };
             due = sampler.record_wakeup(due, now);
         }

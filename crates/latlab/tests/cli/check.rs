@@ -35,9 +35,10 @@ const FAULTS: [Fault; 15] = [
 
 /// The causes of overruns of `overruns.c`: the argument, the cause that the report has to name, and
 /// what it has to say about it.
-const CAUSES: [(&str, &str, &str); 8] = [
+const CAUSES: [(&str, &str, &str); 9] = [
     ("fault", "fault", "page fault in touch_pages (overruns.c:"),
     ("mutex", "blocked", "without priority inheritance, ended by overruns ["),
+    ("kernel-mutex", "kernel-lock", "asleep on mutex latlab_mutex [latlab] held by overruns (pid "),
     ("preemption-off", "non-preemptible", "in latlab_preemption_off [latlab]"),
     ("program", "program", "the program itself"),
     ("throttled", "throttled", "SCHED_OTHER] ran"),
@@ -129,7 +130,7 @@ fn overruns_are_explained_by_their_planted_cause() {
     std::fs::write(&profile, DRIVER).expect("the folder can be written");
     let on = format!("--on=lab:{}", profile.display());
     // `make truth` plants all.
-    let count = if std::env::var_os("LATLAB_SCENES").is_some() { CAUSES.len() } else { 3 };
+    let count = if std::env::var_os("LATLAB_SCENES").is_some() { CAUSES.len() } else { 4 };
     for (planted, cause, words) in &CAUSES[..count] {
         let output = check(&["--deadline=2ms", "--json", &on], &program, planted);
         let report = report(&output);

@@ -20,7 +20,7 @@ struct Truth {
 
 const TIME: u64 = 300_000;
 
-const TRUTHS: [Truth; 9] = [
+const TRUTHS: [Truth; 10] = [
     Truth { cause: "interrupts-off", called: "interrupts-off", rest: 7_000 },
     Truth { cause: "preemption-off", called: "non-preemptible", rest: 5_000 },
     Truth { cause: "raw-spinlock", called: "interrupts-off", rest: 7_000 },
@@ -31,6 +31,8 @@ const TRUTHS: [Truth; 9] = [
     Truth { cause: "equal-priority", called: "equal-priority", rest: 7_000 },
     // Includes the access to the last page.
     Truth { cause: "page-fault", called: "page-fault", rest: 10_000 },
+    // Includes the way back from the system call.
+    Truth { cause: "mutex", called: "lock", rest: 9_000 },
 ];
 
 /// Longest time that a timer of the kernel takes which expires together with the wake-up, in ns. Where
@@ -132,6 +134,7 @@ fn delays_are_injected_on_each_of_two_cpus() {
         }
     }
     on_two("interrupt").assert_refused(3, &["inject", "several CPUs", "cause=timer-callback"]);
+    on_two("mutex").assert_refused(3, &["inject", "one mutex", "cause=timer-callback"]);
 }
 
 #[test]

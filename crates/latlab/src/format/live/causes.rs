@@ -29,7 +29,7 @@ pub(super) fn lines(explained: &Explained) -> Vec<String> {
 
 fn line(share: &Share) -> String {
     let [total, worst] = [share.total, share.worst].map(|time| time.to_string());
-    let culprit = culprit_and_function(&share.culprit, share.function.as_deref());
+    let culprit = culprit_and_function(&share.cause, &share.culprit, share.function.as_deref());
     let (cause, late) = (printable(&share.cause), grouped(share.count));
     format!("{cause:<18}{late:>8}{total:>10}{worst:>10}  {culprit}").trim_end().to_owned()
 }

@@ -29,6 +29,8 @@ pub(super) enum InjectedCause {
     TimerCallback,
     /// The interrupt handler of a device runs: that of QEMU's `edu`.
     Interrupt,
+    /// A lower-priority task holds a mutex of the kernel that the thread calls for.
+    Mutex,
     /// A higher-priority task computes.
     HigherPriority,
     /// A task of the same priority computes and became runnable earlier.
@@ -57,6 +59,7 @@ impl InjectedCause {
             InjectedCause::RawSpinlock => Some(DelayCause::RawSpinlock),
             InjectedCause::Softirq => Some(DelayCause::Softirq),
             InjectedCause::TimerCallback => Some(DelayCause::TimerCallback),
+            InjectedCause::Mutex => Some(DelayCause::Mutex),
             _ => None,
         }
     }
@@ -84,7 +87,19 @@ impl InjectedCause {
             let refused = |why| driver::refused(why, probe, "cause=higher-priority");
             driver::open().map_err(refused)?;
         }
-        if self == InjectedCause::Interrupt { check_device(probe) } else { Ok(()) }
+        match self {
+            InjectedCause::Interrupt => check_device(probe),
+            InjectedCause::Mutex => check_single_cpu(
+                probe,
+                "the test driver has one mutex, for which the threads of all CPUs would wait",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the delayed thread itself calls for what delays it, after its wake-up.
+    pub(super) fn takes_mutex(self) -> bool {
+        self == InjectedCause::Mutex
     }
 
     /// Returns the mechanism. `driver` is present for the causes that need it.
@@ -104,12 +119,16 @@ impl InjectedCause {
 fn check_device(probe: &str) -> Result<()> {
     let refused = |why| driver::refused(why, probe, "cause=timer-callback");
     driver::check_device().map_err(refused)?;
+    check_single_cpu(probe, "with several CPUs it is not known which one the device interrupts")
+}
+
+/// Fails with several CPUs, for this reason.
+fn check_single_cpu(probe: &str, why: &str) -> Result<()> {
     if cpu::online(&Root::default()).len() <= 1 {
         return Ok(());
     }
     Err(Failure::Unsupported(format!(
-        "{probe}: with several CPUs it is not known which one the device interrupts: use a profile \
-         with one CPU, or cause=timer-callback"
+        "{probe}: {why}: use a profile with one CPU, or cause=timer-callback"
     )))
 }
 

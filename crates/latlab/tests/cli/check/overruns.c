@@ -73,6 +73,24 @@ static void *disable(void *cause)
 	return 0;
 }
 
+/* Takes the driver's mutex, and holds it for so long. */
+static void take_kernel_mutex(unsigned long ns)
+{
+	struct latlab_inject delay = { .at = now(), .until = now() + ns, .cause = LATLAB_MUTEX };
+
+	if (ioctl(driver, LATLAB_IOC_INJECT, &delay))
+		_exit(8);
+}
+
+static void *hold_kernel_mutex(void *unused)
+{
+	for (;;) {
+		take_kernel_mutex(3 * PERIOD / 2);
+		usleep(20000);
+	}
+	return unused;
+}
+
 /* Has a device interrupt, whose handler takes long. */
 static void *interrupt(void *unused)
 {
@@ -119,6 +137,8 @@ static void act(const char *cause, int cycle)
 		touch_pages(cycle);
 	else if (!strcmp(cause, "mutex"))
 		lock();
+	else if (!strcmp(cause, "kernel-mutex"))
+		take_kernel_mutex(0);
 	else if (!strcmp(cause, "throttled"))
 		spin(PERIOD - PERIOD / 50);
 	else if (!strcmp(cause, "interrupt") || !strcmp(cause, "higher-priority"))
@@ -145,6 +165,8 @@ static void plant(const char *cause)
 	driver = open("/dev/latlab", O_RDWR);
 	if (!strcmp(cause, "mutex"))
 		start(hold, 0);
+	else if (!strcmp(cause, "kernel-mutex"))
+		start(hold_kernel_mutex, 0);
 	else if (!strcmp(cause, "throttled"))
 		start(compute, 0);
 	else if (!strcmp(cause, "preemption-off"))

@@ -17,7 +17,7 @@ struct Truth {
     function: Option<&'static str>,
 }
 
-const TRUTHS: [Truth; 9] = [
+const TRUTHS: [Truth; 10] = [
     Truth {
         cause: "interrupts-off",
         called: "interrupts-off",
@@ -52,6 +52,12 @@ const TRUTHS: [Truth; 9] = [
     },
     Truth { cause: "equal-priority", called: "equal-priority", who: "second-task", function: None },
     Truth { cause: "page-fault", called: "page-fault", who: "inject/0", function: None },
+    Truth {
+        cause: "mutex",
+        called: "lock",
+        who: "mutex latlab_mutex [latlab] held by second-task",
+        function: Some("latlab_hold_mutex [latlab]"),
+    },
 ];
 
 const COUNT: u64 = 23;
@@ -66,7 +72,7 @@ fn inject(causes: &[&str], words: &str) -> Output {
 /// Explains all causes and the cause `none` on this kernel in one guest. Causes in `promptly` delay
 /// nothing there. Causes in `partly` are found by a stack taken at the waking: taking it costs some
 /// of the time, and it is useless where the interrupt came in a thunk, which the kernel cannot
-/// unwind.
+/// unwind. Or they begin when the thread runs, after a slow wake-up.
 fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
     let causes: Vec<&str> = ["none"].into_iter().chain(TRUTHS.map(|truth| truth.cause)).collect();
     let output = inject(&causes, &format!("--count {COUNT} --on lab:{profile} --traced"));
@@ -115,7 +121,7 @@ fn causes_are_named_on_preemptible_kernel() {
 /// what delays the task.
 #[test]
 fn causes_are_named_without_preemption() {
-    on_kernel("rapid-reaction", &[], &["preemption-off"]);
+    on_kernel("rapid-reaction", &[], &["preemption-off", "mutex"]);
 }
 
 /// Softirqs are preemptible there.

@@ -10,7 +10,7 @@ const KERNELS: [&str; 3] = ["utime", "preemptible-hr", "rt"];
 /// culprit, and the function.
 type Truth = (&'static str, &'static str, &'static str, Option<&'static str>);
 
-const TRUTHS: [Truth; 9] = [
+const TRUTHS: [Truth; 10] = [
     ("interrupts-off", "interrupts-off", "second-task", Some("latlab_interrupts_off")),
     ("preemption-off", "non-preemptible", "second-task", Some("latlab_preemption_off")),
     ("raw-spinlock", "interrupts-off", "second-task", Some("latlab_raw_spinlock")),
@@ -20,6 +20,7 @@ const TRUTHS: [Truth; 9] = [
     ("higher-priority", "higher-priority", "second-task", None),
     ("equal-priority", "equal-priority", "second-task", None),
     ("page-fault", "page-fault", "inject/0", None),
+    ("mutex", "lock", "mutex latlab_mutex [latlab] held by second-task", Some("latlab_hold_mutex")),
 ];
 
 /// Ordinary loads, with the names of their tasks.
