@@ -1,9 +1,11 @@
 //! The data layout of `recorder.h`: windows are decoded from bytes, settings encoded.
 
+mod lock;
+
 use crate::kernel::Variables;
-use latlab_core::explain::lock::{LockAddress, LockKind, LockWait, Owner};
 use latlab_core::explain::{Call, Comm, Event, EventKind, InterruptedContext, Line, Task, Window};
 use latlab_core::time::Nanos;
+use lock::{CALLERS, LOCK_TAKEN, LOCK_WAIT};
 
 /// Size of a `struct watched` in bytes; it begins with the PID of its task.
 pub(crate) const WATCHED: usize = 64 + 2 * WAKE;
@@ -20,12 +22,6 @@ const SAME: u32 = u32::MAX;
 const EXPIRY: u8 = 17;
 /// The kind of an event that is a function called by another CPU.
 const CALLED: u8 = 19;
-/// The kind of an event that is a wait for a lock.
-const LOCK_WAIT: u8 = 20;
-/// The kind of an event that is a part of the stack of such a wait.
-const CALLERS: u8 = 21;
-/// The kind of an event that is the end of such a wait.
-const LOCK_TAKEN: u8 = 22;
 const FRAMES: usize = 32;
 /// Size of the state of a CPU in `struct ring`, which its events follow.
 const RING: usize = 448;
@@ -291,8 +287,8 @@ impl Reader<'_> {
         let rest: [u8; 24] = self.take();
         let what = match kind {
             CALLED => called(task, &rest),
-            LOCK_WAIT => lock_wait(task, flag, &rest),
-            CALLERS => callers(task, &rest),
+            LOCK_WAIT => lock::wait(task, flag, &rest),
+            CALLERS => lock::callers(task, &rest),
             _ => what(kind, flag == 1, &rest)?,
         };
         // The total so far; `stolen_since_previous` converts it.
@@ -300,9 +296,12 @@ impl Reader<'_> {
         let event = Event { at, task, kind: what, stolen };
         let second = match kind {
             EXPIRY => Some(Event { kind: timer(&rest), ..event }),
-            LOCK_TAKEN => {
-                released(&rest).map(|(at, kind)| Event { at, kind, stolen: Nanos(0), ..event })
-            }
+            LOCK_TAKEN => lock::released(&rest).map(|(at, kind)| Event {
+                at,
+                kind,
+                stolen: Nanos(0),
+                ..event
+            }),
             _ => None,
         };
         (seq == expected).then_some((event, second))
@@ -347,36 +346,6 @@ fn called(task: Task, rest: &[u8; 24]) -> EventKind {
     EventKind::Called(Call { function, sender, cpu })
 }
 
-/// The wait for a lock: its address stands in the name of the event's task, and whose it is in the
-/// priority.
-fn lock_wait(task: Task, flags: u8, rest: &[u8; 24]) -> EventKind {
-    const OF_OWN_MEMORY: i16 = 1;
-    const OF_OWNERS_MEMORY: i16 = 2;
-    const OF_READERS: i16 = 4;
-    let is = |bit: i16| task.prio & bit != 0;
-    let (owner, cpu) = Reader(rest).who();
-    let owner = (owner.pid != 0).then_some(Owner { task: owner, cpu, is_reader: is(OF_READERS) });
-    let place = match Reader(&task.comm.0).u64() {
-        _ if is(OF_OWN_MEMORY) => LockAddress::OwnMemory,
-        _ if is(OF_OWNERS_MEMORY) => LockAddress::OwnersMemory,
-        address => LockAddress::At(address),
-    };
-    EventKind::LockWait(LockWait { place, kind: LockKind::from_flags(flags), owner })
-}
-
-/// Five functions of a stack: two in the name of the event's task, three after it.
-fn callers(task: Task, rest: &[u8; 24]) -> EventKind {
-    let (mut first, mut read) = (Reader(&task.comm.0), Reader(rest));
-    EventKind::Callers([first.u64(), first.u64(), read.u64(), read.u64(), read.u64()])
-}
-
-/// When which task was woken from the wait for a lock that ends; none if it did not sleep.
-fn released(rest: &[u8; 24]) -> Option<(Nanos, EventKind)> {
-    let mut read = Reader(rest);
-    let (at, pid) = (read.time(), narrow(read.u64()));
-    (at > Nanos(0)).then_some((at, EventKind::LockReleased { pid }))
-}
-
 /// The first callback of an interrupt, of which the event tells.
 fn timer(rest: &[u8; 24]) -> EventKind {
     let mut read = Reader(rest);
@@ -395,7 +364,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// An event at `at`: a context switch.
-    fn switch(seq: u32, at: u64, from: u32, to: u32) -> Vec<u8> {
+    pub(super) fn switch(seq: u32, at: u64, from: u32, to: u32) -> Vec<u8> {
         let who = |pid: u32| {
             [&pid.to_ne_bytes()[..], &[120, 0, 3, 0], b"a task\0\0\0\0\0\0\0\0\0\0"].concat()
         };
@@ -405,7 +374,7 @@ mod tests {
 
     /// The bytes of a wake-up due at 100 that ran at 200, with a stack of two functions and these
     /// events.
-    fn encoded(first: u32, events: &[Vec<u8>]) -> Vec<u8> {
+    pub(super) fn encoded(first: u32, events: &[Vec<u8>]) -> Vec<u8> {
         encoded_by(1, (first, events), &[])
     }
 
@@ -445,54 +414,6 @@ mod tests {
         assert_eq!(window.events[0].task, task(1));
         assert_eq!(window.events[0].kind, EventKind::Switch { next: task(2), preempted: true });
         assert!(!window.torn);
-    }
-
-    /// An event whose task is that of the event before, with two words in the place of its name and
-    /// three after it.
-    fn same(seq: u32, at: u64, [kind, flag]: [u8; 2], prio: i16, words: [u64; 5]) -> Vec<u8> {
-        let head = [&seq.to_ne_bytes()[..], &[kind, flag, 0, 0], &at.to_ne_bytes()].concat();
-        let who = [&SAME.to_ne_bytes()[..], &prio.to_ne_bytes(), &[0, 0]].concat();
-        [head, who, words.into_iter().flat_map(u64::to_ne_bytes).collect()].concat()
-    }
-
-    #[test]
-    fn wait_for_lock_is_read_with_owner_callers_and_release() {
-        let owner = &switch(0, 0, 7, 7)[40..];
-        let mut wait = same(2, 210, [LOCK_WAIT, 32], 0, [0x5000, 0, 0, 0, 0]);
-        wait[40..].copy_from_slice(owner);
-        let events = [
-            switch(1, 90, 1, 2),
-            wait,
-            same(3, 211, [CALLERS, 0], 0, [1, 2, 3, 4, 5]),
-            switch(4, 220, 2, 7),
-            switch(5, 260, 7, 2),
-            same(6, 270, [LOCK_TAKEN, 0], 0, [0, 0, 250, 2, 0]),
-        ];
-        let window = window(&encoded(0, &events)).unwrap();
-        let task = |pid| Task { pid, prio: 120, comm: Comm::from("a task") };
-        let seen: Vec<_> = window.events.iter().map(|e| (e.at.0, e.task.pid, e.kind)).collect();
-        let owner = Some(Owner { task: task(7), cpu: 3, is_reader: false });
-        let (place, kind) = (LockAddress::At(0x5000), LockKind::Mutex);
-        assert_eq!(seen[1], (210, 2, EventKind::LockWait(LockWait { place, kind, owner })));
-        assert_eq!(seen[2], (211, 2, EventKind::Callers([1, 2, 3, 4, 5])));
-        assert_eq!(seen[4], (250, 7, EventKind::LockReleased { pid: 2 }));
-        assert_eq!(seen[6], (270, 2, EventKind::LockTaken));
-        assert!(!window.torn);
-    }
-
-    #[test]
-    fn lock_without_owner_is_read_with_whose_memory_it_protects() {
-        let wait = |bits| {
-            let wait = same(2, 210, [LOCK_WAIT, 2], bits, [0x5000, 0, 0, 0, 0]);
-            let window = window(&encoded(0, &[switch(1, 90, 1, 2), wait])).unwrap();
-            match window.events[1].kind {
-                EventKind::LockWait(wait) => wait,
-                other => panic!("{other:?}"),
-            }
-        };
-        assert_eq!(wait(0).place, LockAddress::At(0x5000));
-        assert_eq!((wait(1).place, wait(1).owner), (LockAddress::OwnMemory, None));
-        assert_eq!(wait(2).place, LockAddress::OwnersMemory);
     }
 
     #[test]

@@ -159,12 +159,13 @@ impl Inject {
             if !sampler.wait_for(|| Ok(clock::sleep_until(due)))? {
                 return Ok(());
             }
-            let now = match &mut memory {
-                Some(memory) => memory.touch_until(due + self.time)?,
-                None => {
-                    contended.map(|lock| lock.inject(Nanos(0), Nanos(0))).transpose()?;
-                    clock::now()
+            let now = if let Some(memory) = &mut memory {
+                memory.touch_until(due + self.time)?
+            } else {
+                if let Some(lock) = contended {
+                    lock.inject(Nanos(0), Nanos(0))?;
                 }
+                clock::now()
             };
             due = sampler.record_wakeup(due, now);
         }
