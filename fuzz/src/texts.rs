@@ -112,8 +112,9 @@ pub fn protocol(bytes: &[u8]) {
         LazyLock::new(|| Configuration::read(DEFAULT).expect("it is shipped"));
     if let Ok(Some(line)) = line(bytes) {
         assert!(line.len() < LONGEST && !line.contains(char::is_control));
-        if let Ok(Command::Groups(groups)) = Command::read(line, &CONFIGURATION) {
+        if let Ok(Command::Groups { groups, thread }) = Command::read(line, &CONFIGURATION) {
             assert!(!groups.is_empty() && groups.len() <= CONFIGURATION.groups.len());
+            assert!(thread.is_none_or(|thread| thread > 0));
         }
     }
     let Ok(text) = str::from_utf8(bytes) else { return };
