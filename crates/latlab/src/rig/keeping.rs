@@ -80,13 +80,14 @@ impl Running<'_> {
 
 impl Rig<'_> {
     /// Hands a record of all results so far to the watch, once a minute: asks the samplers for
-    /// copies, and takes these at the next call.
+    /// copies, and takes these once all have made theirs, or after another minute.
     pub(super) fn keep_so_far(&mut self, running: &Running<'_>) {
         let Some(keeping) = self.keeping.as_mut() else { return };
-        let asked = std::mem::take(&mut keeping.asked);
-        if !asked && !keeping.is_due() {
+        let is_answered = keeping.asked && !running.interims.iter().any(|one| one.is_wanted());
+        if !keeping.is_due() && !is_answered {
             return;
         }
+        let asked = std::mem::take(&mut keeping.asked);
         // The answer to the previous call, which asked for it.
         let latest = self.observer.as_ref().and_then(|observer| observer.so_far());
         keeping.explanations = latest.or(keeping.explanations.take());

@@ -100,7 +100,8 @@ fn parts_are_shown_in_text_and_on_the_page() {
     let made = latlab(&format!("report {} -o {}", json.display(), page.display()));
     assert_eq!(made.code(), Some(0), "{made:?}");
     let page = std::fs::read_to_string(page).expect("the page was written");
-    for words in ["Parts of the cycle", "part control", "filter (id -"] {
+    // The longest cycle may be the first one, whose parts have the id 0.
+    for words in ["Parts of the cycle", "part control", "filter (id "] {
         assert!(page.contains(words), "the page does not say {words}");
     }
 }

@@ -22,8 +22,9 @@ impl Interim {
         self.wanted.store(true, Relaxed);
     }
 
+    /// Whether the sampler has not yet made the copy that was asked for.
     #[inline]
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(in crate::rig) fn is_wanted(&self) -> bool {
         self.wanted.load(Relaxed)
     }
 
