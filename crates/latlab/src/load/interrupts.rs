@@ -1,7 +1,7 @@
 //! Interrupt load: a device or timers interrupt without pause.
 
 use super::{Load, LoadContext, Place};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::part::driver;
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
@@ -118,7 +118,12 @@ impl Load for Interrupts {
     }
 
     fn check(&self, _: u64) -> Result<()> {
-        if self.source != From::Device {
+        if self.source == From::Timer && self.every.is_some() {
+            let why =
+                "interrupts: every is for the device: use source=device, or interval for timers";
+            return Err(Failure::Failed(why.to_owned()));
+        }
+        if self.source != From::Device && self.every.is_none() {
             return Ok(());
         }
         let refused = |why| driver::refused(why, Self::ABOUT.name, "source=timer");

@@ -57,6 +57,7 @@ const TYPED: &[(&str, &[&str])] = &[
     ("run --load interrupts:timer,timers=0", &["interrupts: timers", "1..=512"]),
     ("run --load interrupts:busy=2ms", &["interrupts: busy", "1 ms at most"]),
     ("run --load interrupts:every=10us", &["interrupts: every", "every 20us to 1s"]),
+    ("run --load interrupts:timer,every=1ms", &["every is for the device", "source=device"]),
     ("run --for 10", &["--for", "10s"]),
     ("run --for 0s", &["--for", "longer than 0"]),
     (
