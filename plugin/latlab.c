@@ -227,6 +227,13 @@ static void on_mark(unsigned int cpu, void *data)
 			write_down(&wanted[i]);
 }
 
+static void on_begin(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	(void)data;
+	begin_sections();
+}
+
 static void on_counter(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
 	(void)cpu;
@@ -284,6 +291,9 @@ static void trace(struct qemu_plugin_tb *tb)
 							     1);
 		if (is_mark(insn, "latl"))
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark,
+							       QEMU_PLUGIN_CB_NO_REGS, NULL);
+		if (finds_sections && is_mark(insn, "latm"))
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_begin,
 							       QEMU_PLUGIN_CB_NO_REGS, NULL);
 		if (ends_interrupt(insn) && qemu_clock_get_ns)
 			qemu_plugin_register_vcpu_mem_cb(insn, on_end_of_interrupt,

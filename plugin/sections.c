@@ -514,7 +514,15 @@ void set_idle(int64_t idle)
 	idle_time = idle;
 }
 
-/* Sections are recorded from the first sample on. */
+void begin_sections(void)
+{
+	for (size_t i = 0; i < 2; i++)
+		memset(trackers[i].longest, 0, sizeof(trackers[i].longest));
+	longest_scheduling = longest_return = 0;
+	records = true;
+	fputs("begin\n", out);
+}
+
 void end_sample(uint64_t index, int64_t idle)
 {
 	struct place program = { { 0 } };
@@ -530,5 +538,4 @@ void end_sample(uint64_t index, int64_t idle)
 	/* The trace is read when the guest has sent its record, while QEMU still runs. */
 	fflush(out);
 	has_returned = has_expired = false;
-	records = true;
 }

@@ -24,6 +24,8 @@ void learn_counter(uint64_t address);
 void note_addition(uint64_t address, int32_t by);
 /* The CPU halts. */
 void halt_cpu(const struct block *block, uint64_t now);
+/* The warm-up is over: what was seen before does not count. */
+void begin_sections(void);
 /* A program read the clock. */
 void read_clock(uint64_t now);
 /* A sample was taken; `idle` is the guest's time minus its instructions. */

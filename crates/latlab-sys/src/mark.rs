@@ -1,5 +1,5 @@
 //! Marks in the instruction stream for QEMU's plugin, which sees every instruction: one at each
-//! sample, and two around what its models of caches and TLBs count.
+//! sample, one where samples begin to count, and two around what its models of caches and TLBs count.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,6 +38,12 @@ impl Drop for Marks {
     fn drop(&mut self) {
         PASSED.fetch_add(self.made, Ordering::AcqRel);
     }
+}
+
+/// The warm-up is over: sections and interrupts are recorded from here on.
+#[inline]
+pub fn begin_measuring() {
+    instruction::<b'm'>();
 }
 
 /// The models of caches and TLBs are emptied, and begin to count.

@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "(longest|interrupt|wake|apart|poid|st|[ ,0-9a-f]|\n){0,80}") {
+    fn any_text_is_read_or_refused(text in "(longest|begin|interrupt|wake|apart|poid|st|[ ,0-9a-f]|\n){0,80}") {
         let _ = Trace::read(&text);
     }
 }
@@ -207,6 +207,11 @@ fn interrupts_without_pause_leave_no_bound() {
 }
 
 const TRACE: &str = "\
+wake 1 0 0 800
+longest poid 9999 b0,a0,0,0 c0,0,0,0
+interrupt 900 9900 9000 d0
+apart 500
+begin
 wake 1 0 0 1000
 longest poid 40 a0,b0,0,0 c0,0,0,0
 longest poid 50 b0,a0,0,0 c0,0,0,0

@@ -4,7 +4,7 @@ use super::Term;
 use crate::path::DamagedTrace;
 use crate::time::Nanos;
 
-/// What the plugin wrote during a run, up to its last sample.
+/// What the plugin wrote during a run, from where its samples count to the last one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Each section that was the longest of its kind so far.
@@ -85,6 +85,13 @@ impl Trace {
                 let (interrupt, read) = (number(interrupt)?, number(read)?);
                 let (index, enabled) = (index.parse().ok()?, number(enabled)?);
                 self.wakes.push(Wake { index, interrupt, enabled, read });
+            }
+            // latlab measures its own cost first: only what follows the last one counts.
+            ["begin"] => {
+                self.sections.clear();
+                self.interrupts.clear();
+                self.wakes.clear();
+                self.apart = 0;
             }
             ["drift", count] => self.drift = self.drift.max(count.parse().ok()?),
             ["apart", ns] => self.apart = self.apart.saturating_add(ns.parse().ok()?),

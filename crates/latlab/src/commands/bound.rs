@@ -29,7 +29,7 @@ Examples:
 /// The load that is none.
 const NONE: &str = "none";
 
-/// Time before samples count: loads start, and the first sections are seen.
+/// Time before samples count, in which loads start: what they do then is not part of a bound.
 const WARM_UP: Nanos = Nanos::from_millis(50);
 
 /// Compose the worst wake-up latency from all sections that a load has shown

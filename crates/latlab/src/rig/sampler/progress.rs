@@ -4,7 +4,7 @@ use super::Sampler;
 use crate::rig::Phase;
 use latlab_core::plan::Length;
 use latlab_core::time::Nanos;
-use latlab_sys::{clock, usage};
+use latlab_sys::{clock, mark, usage};
 
 /// End of an equal part of the remaining run: a time, or a number of samples.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +100,7 @@ impl Sampler<'_> {
         }
         self.usage = usage::of_thread();
         self.cpu = clock::thread_cpu_time();
+        mark::begin_measuring();
     }
 
     /// Returns the number of periods accounted for since counting began.
