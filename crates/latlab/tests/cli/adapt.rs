@@ -207,7 +207,8 @@ fn cost(records: &[Record]) -> (f64, f64) {
 /// least four fifths of the requests (section 4.2 of Seo et al. 2009, heavy load with tbench).
 #[test]
 fn netbench_keeps_its_requests_beside_computing_loads_when_adapted() {
-    let words = "run realfeel --load netbench --load cpu --load download --on lab:rt --for 500ms --json";
+    let words =
+        "run realfeel --load netbench --load cpu --load download --on lab:rt --for 500ms --json";
     let answered = |adapt| latlab(&format!("{words}{adapt}")).record().work[0].done;
     let (without, adapted) = (answered(""), answered(" --adapt"));
     assert!(5 * adapted >= 4 * without, "{adapted} of {without}");
