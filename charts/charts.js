@@ -263,7 +263,7 @@ function axis(axis, text, pixels, { nameGap, room, end, labelled = true }) {
       // The end of a run is rarely a round number, and its label would cover the last one that is.
       showMinLabel: axis.named.length > 0 || (axis.log ? ticked(axis.min, axis, pixels) : axis.min === 0),
       showMaxLabel: axis.named.length > 0 || (axis.log ? ticked(axis.max, axis, pixels) : end),
-      formatter: (place) => shown(place, axis),
+      formatter: (place) => shown(place, axis, axis.log ? undefined : axis.max),
       ...(axis.named.length > 0 && named(axis, pixels, text)),
     },
     splitLine: { show: axis.named.length === 0, ...rule },
@@ -345,8 +345,11 @@ function strong(text) {
   return element;
 }
 
-/** Formats a position on an axis in its unit, with four significant digits. */
-function shown(place, axis) {
+/**
+ * Formats a position on an axis in its unit, with four significant digits. `scale`: the value whose unit of
+ * time is used; all labels of a linear axis have the unit of its end.
+ */
+function shown(place, axis, scale = valueAt(place, axis)) {
   const { unit, named } = axis;
   const name = named.find(([at]) => at === place);
   if (name) return name[1];
@@ -357,9 +360,9 @@ function shown(place, axis) {
   if (unit === "micros") return `${micros(value)} µs`;
   if (unit === "second") return `${brief(value)} s`;
   if (value === 0) return "0";
-  if (value < 1e3) return `${brief(value)} ns`;
-  if (value < 1e6) return `${brief(value / 1e3)} µs`;
-  if (value < 1e9) return `${brief(value / 1e6)} ms`;
+  if (scale < 1e3) return `${brief(value)} ns`;
+  if (scale < 1e6) return `${brief(value / 1e3)} µs`;
+  if (scale < 1e9) return `${brief(value / 1e6)} ms`;
   return `${brief(value / 1e9)} s`;
 }
 

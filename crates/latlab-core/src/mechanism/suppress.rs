@@ -13,8 +13,6 @@ pub const SCHED_EXT: &str = "sched_ext";
 pub const SLICES: &str = "latlab_slices";
 /// The preemption model.
 const PREEMPT: &str = "preempt";
-/// Whether a task that wakes up keeps the lag it had when it went to sleep (`PLACE_LAG` of EEVDF).
-const LAG: &str = "place_lag";
 /// Time slice of a `SCHED_OTHER` task, in nanoseconds.
 const SLICE: &str = "base_slice";
 /// The least value for it. The kernel's default is 0.7 ms on one CPU and 2.8 ms on eight or more.
@@ -24,7 +22,7 @@ const WAKEUP: &str = "wakeup_preemption";
 
 impl Mechanism for Suppress {
     fn description(&self) -> Description {
-        let knobs = &[SCHED_EXT, PREEMPT, SLICE, LAG, WAKEUP];
+        let knobs = &[SCHED_EXT, PREEMPT, SLICE, WAKEUP];
         Description { knobs, ..Description::new("suppress") }
     }
 
@@ -49,8 +47,6 @@ impl Mechanism for Suppress {
             (WAKEUP, "1") => {
                 wish("0", "a woken SCHED_OTHER task then waits until the running slice ends")
             }
-            (LAG, "1") => wish("0", "SCHED_OTHER tasks then run in the order of their wake-ups"),
-            (LAG, "0") => Err("SCHED_OTHER tasks already run in the order of their wake-ups"),
             (WAKEUP, "0") => Err("woken SCHED_OTHER tasks already do not preempt others"),
             (SLICE, value) => match value.parse::<u64>() {
                 Ok(found) if found < LONG_SLICE => wish(
@@ -104,11 +100,15 @@ mod tests {
     }
 
     #[test]
-    fn wakeup_features_are_disabled() {
-        for feature in ["wakeup_preemption", "place_lag"] {
-            assert_eq!(wished(feature, "1", &["0", "1"]).as_deref(), Some("0"));
-            assert_eq!(wished(feature, "0", &["0", "1"]), None);
-        }
+    fn wakeup_preemption_is_disabled() {
+        assert_eq!(wished("wakeup_preemption", "1", &["0", "1"]).as_deref(), Some("0"));
+        assert_eq!(wished("wakeup_preemption", "0", &["0", "1"]), None);
+    }
+
+    /// Without their lag, tasks that sleep often starve beside tasks that compute.
+    #[test]
+    fn lag_stays() {
+        assert_eq!(wished("place_lag", "1", &["0", "1"]), None);
     }
 
     #[test]

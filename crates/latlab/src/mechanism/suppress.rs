@@ -12,14 +12,12 @@ use latlab_core::mechanism::{self, suppress};
 /// supports BPF schedulers (`sched_ext`, from 6.12, with `CONFIG_SCHED_CLASS_EXT`), one with this
 /// rule is attached. Elsewhere two knobs in debugfs approximate it: `preempt` is set from full to
 /// lazy, if the kernel has lazy preemption (mainline from 6.13, Debian's 6.12-rt), and
-/// `wakeup_preemption` from 1 to 0. Two more reduce the number of context switches (6.6 and later):
-/// `place_lag` is set from 1 to 0, so that woken tasks run in the order of their wake-ups, not in
-/// that of their lag before they slept; they find more work, and sleep less often (`hackbench` a
-/// third as often). `base_slice`, the time that a task runs before the tick switches to another, is
-/// set from 0.7 ms on one CPU to 3 ms, about the kernel's own value (2.8 ms) from eight CPUs on. A
-/// knob that has such a value already is left alone. Real-time tasks are not affected. A
-/// SCHED_OTHER task that is woken may wait for a slice, a few milliseconds, and so may all tasks
-/// that wait for it.
+/// `wakeup_preemption` from 1 to 0. A third, `base_slice`, the time that a task runs before the tick
+/// switches to another (6.6 and later), is set from 0.7 ms on one CPU to 3 ms, about the kernel's own
+/// value (2.8 ms) from eight CPUs on. A knob that has such a value already is left alone. Real-time
+/// tasks are not affected. A SCHED_OTHER task that is woken may wait for a slice, a few milliseconds,
+/// and so may all tasks that wait for it; it keeps its share of the CPU, as it runs before tasks that
+/// have computed meanwhile.
 #[derive(Debug, clap::Args)]
 pub(super) struct Suppress;
 

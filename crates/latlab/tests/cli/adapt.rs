@@ -13,13 +13,12 @@ fn in_a_guest_of(profile: &str, script: &str) -> Output {
     let tools = "--with /bin/sleep --with /bin/cat --with /bin/grep --with /bin/ls --with /bin/sh";
     let mut command = command(&format!("exec --on lab:{profile} {tools} -- sh -c"));
     let knobs = "knobs() { cd /sys/kernel/debug/sched; grep -o '([a-z]*)' preempt; \
-                 cat base_slice_ns; grep -o '[NO_]*PLACE_LAG' features; \
-                 grep -o '[NO_]*WAKEUP_PREEMPTION' features; cd /; }\n";
+                 cat base_slice_ns; grep -o '[NO_]*WAKEUP_PREEMPTION' features; cd /; }\n";
     run(command.arg(format!("{knobs}{script}")))
 }
 
-const BEFORE: &str = "(full)\n700000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
-const ADAPTED: &str = "(lazy)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
+const BEFORE: &str = "(full)\n700000\nWAKEUP_PREEMPTION\n";
+const ADAPTED: &str = "(lazy)\n3000000\nNO_WAKEUP_PREEMPTION\n";
 
 #[test]
 fn mechanism_name_unknown_is_refused_with_nearest() {
@@ -59,7 +58,7 @@ fn knobs_are_set_while_daemon_runs_and_restored_at_its_end() {
          kill -TERM $daemon; wait $daemon; echo $?; knobs; ls /run/latlab",
     );
     let (dry, rest) = output.stdout.split_once(BEFORE).expect("the knobs are printed");
-    assert_eq!(dry.lines().count(), 4, "{output:?}");
+    assert_eq!(dry.lines().count(), 3, "{output:?}");
     for change in ["full to lazy", "700000 to 3000000", "1 to 0"] {
         assert!(dry.contains(&format!("would go from {change}")), "{output:?}");
     }
@@ -85,7 +84,7 @@ fn knobs_of_killed_daemon_are_restored_by_next_command() {
     );
     assert_eq!(output.stdout, format!("{ADAPTED}{BEFORE}0\n{BEFORE}"), "{output:?}");
     let message = output.stderr.lines().filter(|line| line.contains("was killed; "));
-    assert_eq!(message.count(), 4, "{output:?}");
+    assert_eq!(message.count(), 3, "{output:?}");
 }
 
 #[test]
@@ -97,8 +96,8 @@ fn knob_changed_by_somebody_else_is_left_alone() {
          echo 5000000 > /sys/kernel/debug/sched/base_slice_ns; sleep 0.5\n\
          kill -INT $daemon; kill -TERM $daemon; wait $daemon; knobs",
     );
-    let meanwhile = "(full)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
-    let after = "(lazy)\n5000000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
+    let meanwhile = "(full)\n3000000\nNO_WAKEUP_PREEMPTION\n";
+    let after = "(lazy)\n5000000\nWAKEUP_PREEMPTION\n";
     assert_eq!(output.stdout, format!("{meanwhile}{after}"), "{output:?}");
     let message =
         "suppress: preempt is left alone from now on: something else changed it from lazy to full";
@@ -204,6 +203,17 @@ fn cost(records: &[Record]) -> (f64, f64) {
     (records.iter().map(time).sum(), records.iter().map(switches).sum())
 }
 
+/// Tasks that sleep often keep their share beside tasks that compute and send without a pause: at
+/// least four fifths of the requests (section 4.2 of Seo et al. 2009, heavy load with tbench).
+#[test]
+fn netbench_keeps_its_requests_beside_computing_loads_when_adapted() {
+    let words =
+        "run realfeel --load netbench --load cpu --load download --on lab:rt --for 500ms --json";
+    let answered = |adapt| latlab(&format!("{words}{adapt}")).record().work[0].done;
+    let (without, adapted) = (answered(""), answered(" --adapt"));
+    assert!(5 * adapted >= 4 * without, "{adapted} of {without}");
+}
+
 /// Figures 2 and 7 of Seo et al. 2009: the cost of full preemption, and how much adapting recovers.
 #[test]
 fn hackbench_adapted_takes_less_time_and_fewer_switches() {
@@ -223,7 +233,7 @@ fn hackbench_adapted_takes_less_time_and_fewer_switches() {
     assert!(adapted.plan.adapt.contains(&"suppress".to_owned()));
     assert!(adapted.changes.iter().all(|change| change.restored), "{:?}", adapted.changes);
     let is_changed = |name: &str| adapted.changes.iter().any(|change| change.knob == name);
-    let all = ["preempt", "base_slice", "place_lag", "wakeup_preemption", "irq/9-acpi"];
+    let all = ["preempt", "base_slice", "wakeup_preemption", "irq/9-acpi"];
     assert!(all.into_iter().all(is_changed), "{:?}", adapted.changes);
     let cyclic = latlab("run cyclic --on lab:rt --count 100 --json --adapt=mode,suppress").record();
     assert_eq!(cyclic.plan.adapt, ["mode", "suppress"]);

@@ -43,7 +43,7 @@ impl ValueFormatter<f64> for Ruler<'_> {
     fn format_ext(&self, value: &f64) -> String {
         // Ticks are exactly the named positions.
         let named = self.0.named.iter().find(|(place, _)| place.total_cmp(value).is_eq());
-        named.map_or_else(|| shown(*value, self.0.unit), |(_, name)| printable(name))
+        named.map_or_else(|| shown(*value, self.0), |(_, name)| printable(name))
     }
 }
 
@@ -75,8 +75,14 @@ fn ticks(axis: &Axis) -> Vec<f64> {
     ticks
 }
 
-/// Formats a tick in its unit.
-fn shown(value: f64, unit: Unit) -> String {
+/// Formats a tick. All ticks of a linear axis have the unit of its end.
+fn shown(value: f64, axis: &Axis) -> String {
+    let scale = if axis.log { value } else { axis.max };
+    scaled(value, axis.unit, scale)
+}
+
+/// Formats a value, a time in the unit that fits `scale`.
+fn scaled(value: f64, unit: Unit, scale: f64) -> String {
     // Removes the rounding error of the logarithm.
     let brief = |value: f64| ((value * 1e4).round() / 1e4).to_string();
     match unit {
@@ -87,14 +93,14 @@ fn shown(value: f64, unit: Unit) -> String {
         Unit::Number if value < 1e4 => brief(value),
         Unit::Count | Unit::Number => grouped(value),
         // A minus sign and grouped digits, as in tables.
-        Unit::Micros if value < 0.0 => format!("−{}", shown(-value, unit)),
+        Unit::Micros if value < 0.0 => format!("−{}", scaled(-value, unit, scale)),
         Unit::Micros if value < 1e3 => format!("{} µs", brief(value)),
         Unit::Micros => format!("{} µs", grouped(value)),
         Unit::Second => format!("{} s", brief(value)),
         Unit::Nanos if value < 1e-3 => "0".to_owned(),
-        Unit::Nanos if value < 0.999e3 => format!("{} ns", brief(value)),
-        Unit::Nanos if value < 0.999e6 => format!("{} µs", brief(value / 1e3)),
-        Unit::Nanos if value < 0.999e9 => format!("{} ms", brief(value / 1e6)),
+        Unit::Nanos if scale < 0.999e3 => format!("{} ns", brief(value)),
+        Unit::Nanos if scale < 0.999e6 => format!("{} µs", brief(value / 1e3)),
+        Unit::Nanos if scale < 0.999e9 => format!("{} ms", brief(value / 1e6)),
         Unit::Nanos => format!("{} s", brief(value / 1e9)),
     }
 }
@@ -113,15 +119,21 @@ mod tests {
     use super::*;
 
     fn labels(min: f64, max: f64) -> Vec<String> {
-        let axis = Axis {
-            label: String::new(),
-            unit: Unit::Micros,
-            log: false,
-            min,
-            max,
-            named: Vec::new(),
-        };
-        ticks(&axis).into_iter().map(|tick| shown(tick, axis.unit)).collect()
+        labels_of(min, max, Unit::Micros, false)
+    }
+
+    fn labels_of(min: f64, max: f64, unit: Unit, log: bool) -> Vec<String> {
+        let axis = Axis { label: String::new(), unit, log, min, max, named: Vec::new() };
+        ticks(&axis).into_iter().map(|tick| shown(tick, &axis)).collect()
+    }
+
+    #[test]
+    fn times_of_linear_axis_have_one_unit_of_logarithmic_axis_their_own() {
+        let narrow = labels_of(0.9958e6, 1.0042e6, Unit::Nanos, false);
+        assert_eq!(narrow[0], "0.996 ms");
+        assert!(narrow.iter().all(|label| label.ends_with(" ms")), "{narrow:?}");
+        assert_eq!(labels_of(0.0, 1.1e6, Unit::Nanos, false)[..2], ["0", "0.2 ms"]);
+        assert_eq!(labels_of(1e5, 1e6, Unit::Nanos, true), ["100 µs", "1 ms"]);
     }
 
     #[test]
