@@ -57,5 +57,5 @@ done
 kill -TERM $recorder
 wait $recorder || true
 recorder=
-echo "$(wc -l <"$out/lines") late wake-ups, $(du -sb "$out/late" | cut -f1) bytes of records; at the end it said:"
+echo "$(wc -l <"$out/lines") late wake-ups, $(cat "$out"/late/* | wc -c) bytes of records; at the end it said:"
 cat "$out/said"
