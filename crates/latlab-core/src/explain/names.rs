@@ -124,7 +124,10 @@ impl Names {
             },
             (None, Some(number), _) => softirq(number),
             (None, None, Some(task)) if task.is_idle() => "the idle task".to_owned(),
-            (None, None, Some(task)) => named(task),
+            (None, None, Some(task)) => match culprit.behind {
+                Some(front) => format!("{} behind {}", named(task), named(front)),
+                None => named(task),
+            },
             (None, None, None) => String::new(),
         }
     }

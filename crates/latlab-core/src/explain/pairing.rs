@@ -56,13 +56,17 @@ impl Pairing {
     fn wakeup(&self, at: Nanos, latency: Nanos) -> Option<Window> {
         let due = at - latency;
         let window = self.last.as_ref().filter(|window| window.out >= at)?.clone();
-        let expiry = window.expiry.clamp(due, at);
+        let by_timer = window.expiry < window.waking || window.waking == Nanos(0);
+        let expiry = if by_timer { window.expiry.clamp(due, at) } else { due };
         let or_ran = |moment| if moment == Nanos(0) { at } else { moment };
         let switched = or_ran(window.switched);
         let woken = or_ran(window.waking);
         let waking = if switched >= due { woken } else { due };
         let unreported = !window.is_reported();
-        Some(Window { due, expiry, waking, switched, ran: at, unreported, ..window })
+        // The recorder keeps what came before the moment that it takes for due.
+        let is_cut = window.events.first().is_none_or(|event| event.at > due);
+        let torn = window.torn || (due < window.due && is_cut);
+        Some(Window { due, expiry, waking, switched, ran: at, unreported, torn, ..window })
     }
 }
 

@@ -2,18 +2,18 @@
 
 use super::Cause;
 use crate::part::{About, Describe};
+use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
-use latlab_core::explain::{EventKind, Task, Window};
-use latlab_core::time::Nanos;
 
-/// The interrupt had arrived, but the IRQ thread that handles it had not woken the task yet.
+/// The interrupt had been handled, but the IRQ thread that it woke had not woken the task yet.
 ///
 /// Recognized by the name of the waker (`irq/…`, or ksoftirqd and ktimers, which run the softirqs
 /// of real-time kernels), from the wake-up of that thread until it wakes the task
 /// (Documentation/core-api/genericirq.rst, threaded handlers; `threadirqs` in
-/// Documentation/admin-guide/kernel-parameters.txt). Softirqs that run in the thread are charged as
-/// such.
+/// Documentation/admin-guide/kernel-parameters.txt). Where another task has the CPU meanwhile, it is
+/// named: the thread is `behind` it, and needs a higher priority. Softirqs that run in the thread are
+/// charged as such.
 #[derive(Debug, clap::Args)]
 pub(super) struct InterruptThread;
 
@@ -26,29 +26,14 @@ impl Describe for InterruptThread {
 
 impl Cause for InterruptThread {
     fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
+        let activity = &segment.activity;
         let thread = window.waker;
         let chain = segment.phase == Phase::Due
-            && segment.activity.interrupt.is_none()
-            && handles_interrupts(thread)
-            && window.woken_by().is_none()
-            && segment.from >= woken(thread, window);
-        chain.then_some(Culprit { task: Some(thread), ..Culprit::default() })
+            && activity.interrupt.is_none()
+            && window.thread_runnable().is_some_and(|since| segment.from >= since);
+        let behind = activity.task.filter(|task| task.pid != thread.pid && !task.is_idle());
+        chain.then_some(Culprit { task: Some(thread), behind, ..Culprit::default() })
     }
-}
-
-fn handles_interrupts(task: Task) -> bool {
-    let name = task.comm.to_string();
-    ["irq/", "ksoftirqd/", "ktimers/"].iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// Time at which the thread itself was woken; 0 if that was before the first event.
-fn woken(thread: Task, window: &Window) -> Nanos {
-    let until = window.before_waking().iter().take_while(|event| event.at <= window.waking);
-    let begins = until.filter(|event| match event.kind {
-        EventKind::Waking { task, .. } => task.pid == thread.pid,
-        _ => false,
-    });
-    begins.map(|event| event.at).last().unwrap_or_default()
 }
 
 #[cfg(test)]
