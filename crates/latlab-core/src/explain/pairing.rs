@@ -102,6 +102,17 @@ mod tests {
     }
 
     #[test]
+    fn interrupt_that_was_due_before_the_wake_up_is_no_timer_slack() {
+        let mut pairing = Pairing::default();
+        pairing.sample(Nanos(300), Nanos(100));
+        let waking = Nanos(288);
+        pairing.window(Window { due: waking, expiry: waking, ..woken(290, 310) });
+        let window = pairing.pairs(Nanos(1), Nanos(310)).remove(0).window.expect("it is there");
+        assert_eq!((window.due, window.expiry, window.waking), (Nanos(200), Nanos(200), waking));
+        assert!(window.torn, "nothing is known of what came before the wake-up");
+    }
+
+    #[test]
     fn late_sample_has_the_last_wake_up_within_it() {
         let mut pairing = Pairing::default();
         for (at, latency) in [(100, 10), (200, 10), (300, 30), (305, 2), (400, 10)] {

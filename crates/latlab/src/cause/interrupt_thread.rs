@@ -55,4 +55,57 @@ mod tests {
         window.waker = task(STRESS);
         assert_eq!(explain(&window, &METAL).unexplained, Nanos(8_000));
     }
+
+    #[test]
+    fn task_in_front_of_the_interrupt_thread_is_named() {
+        let mut window = scene(&[
+            (10_400, URGENT, EventKind::Interrupt { line: Line::Device(24), context: PROGRAM }),
+            (11_000, URGENT, EventKind::Waking { task: task(THREAD), cpu: 0 }),
+            (12_000, URGENT, EventKind::InterruptEnd),
+            (15_000, URGENT, EventKind::Switch { next: task(THREAD), preempted: false }),
+        ]);
+        window.waker = task(THREAD);
+        let found = explain(&window, &METAL).charges;
+        let behind = found.iter().map(|charge| (charge.length().0, charge.culprit.behind));
+        assert_eq!(behind.collect::<Vec<_>>()[1..3], [(3_000, Some(task(URGENT))), (5_000, None)]);
+    }
+
+    /// The tick comes while the interrupt's thread waits: it is not the interrupt waited for.
+    #[test]
+    fn interrupt_after_the_one_of_the_thread_was_not_delayed() {
+        for context in [PROGRAM, KERNEL] {
+            let mut window = scene(&[
+                (10_400, URGENT, EventKind::Interrupt { line: Line::Device(24), context: PROGRAM }),
+                (11_000, URGENT, EventKind::Waking { task: task(THREAD), cpu: 0 }),
+                (12_000, URGENT, EventKind::InterruptEnd),
+                (16_000, URGENT, timer_upon(context)),
+                (16_500, URGENT, EventKind::InterruptEnd),
+                (18_000, URGENT, EventKind::Switch { next: task(THREAD), preempted: true }),
+            ]);
+            window.waker = task(THREAD);
+            let thread = charged(&window, GUEST)
+                .into_iter()
+                .filter(|(cause, _)| *cause == "interrupt-thread");
+            assert_eq!(thread.map(|(_, time)| time).sum::<u64>(), 4_000 + 1_500 + 2_000);
+        }
+    }
+
+    /// On PREEMPT_RT, timers of programs expire in a thread that runs softirqs.
+    #[test]
+    fn thread_that_calls_timers_is_charged_until_it_runs() {
+        let mut window = scene(&[
+            (10_400, URGENT, timer_upon(PROGRAM)),
+            (11_000, URGENT, EventKind::Waking { task: task(KSOFTIRQD), cpu: 0 }),
+            (12_000, URGENT, EventKind::InterruptEnd),
+            (18_000, URGENT, EventKind::Switch { next: task(KSOFTIRQD), preempted: false }),
+            (18_500, KSOFTIRQD, EventKind::Softirq(8)),
+            (19_000, KSOFTIRQD, EventKind::Timer { function: 9, due: Nanos(10_000) }),
+        ]);
+        window.waker = task(KSOFTIRQD);
+        let thread: Vec<_> = charged(&window, METAL)
+            .into_iter()
+            .filter(|(cause, _)| *cause == "interrupt-thread")
+            .collect();
+        assert_eq!(thread, [("interrupt-thread", 6_000), ("interrupt-thread", 500)]);
+    }
 }
