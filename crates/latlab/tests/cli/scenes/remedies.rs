@@ -24,8 +24,12 @@ fn proofs(output: &Output) -> Proofs {
 /// pages and of the timer storm were added later, with factors below their first figures (468 and
 /// 6.0, and 9.7). Those of interrupt threads were set before measuring.
 fn assert_helping(words: &str, expected: &[(&str, f64)]) -> Record {
-    let output = prove(words);
-    let proofs = proofs(&output);
+    assert_proven(&prove(words), expected)
+}
+
+/// The same of this output of `explain --prove --json`.
+pub(super) fn assert_proven(output: &Output, expected: &[(&str, f64)]) -> Record {
+    let proofs = proofs(output);
     let helping: Vec<&Proof> = proofs.tried.iter().filter(|proof| proof.helped()).collect();
     let names: Vec<String> = helping.iter().map(|proof| proof.remedy.words()).collect();
     assert_eq!(names, expected.iter().map(|(name, _)| *name).collect::<Vec<_>>(), "{proofs:?}");
