@@ -120,11 +120,20 @@ impl Window {
         Some(until.filter(begins).last().map(|event| event.at).unwrap_or_default())
     }
 
-    /// Whether the task is due, and its interrupt has not been handled: no IRQ or softirq thread has
-    /// been woken for it.
+    /// Whether the task is due, and its interrupt has not come. Where an IRQ or softirq thread woke
+    /// it, the interrupt has come when that thread is woken; or, if it was runnable before, with the
+    /// first interrupt.
     pub fn waits_for_interrupt(&self, segment: &Segment) -> bool {
+        let came = |event: &Event| interrupt(event).is_some() && event.at >= self.due;
         segment.phase == Phase::Due
-            && self.thread_runnable().is_none_or(|since| segment.from < since)
+            && match self.thread_runnable() {
+                None => true,
+                Some(since) if since > self.due => segment.from < since,
+                Some(_) => {
+                    let until = segment.events(self).iter().take_while(|e| e.at <= segment.from);
+                    !{ until }.any(came)
+                }
+            }
     }
 
     /// Whether a task woke this one by a system call, without an interrupt or a softirq on top of

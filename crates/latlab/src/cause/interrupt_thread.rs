@@ -90,6 +90,20 @@ mod tests {
         }
     }
 
+    /// Its wake-up was before the task was due, and its next interrupt comes late.
+    #[test]
+    fn late_interrupt_is_not_charged_to_a_thread_that_was_runnable_before() {
+        let mut window = scene(&[
+            (9_000, STRESS, EventKind::Waking { task: task(THREAD), cpu: 0 }),
+            (15_000, STRESS, EventKind::Interrupt { line: Line::Device(24), context: KERNEL }),
+            (15_500, STRESS, EventKind::InterruptEnd),
+            (18_000, STRESS, EventKind::Switch { next: task(THREAD), preempted: true }),
+        ]);
+        window.waker = task(THREAD);
+        let expected = [("interrupts-off", 5_000), ("interrupt", 500), ("interrupt-thread", 2_500)];
+        assert_eq!(charged(&window, METAL)[..3], expected);
+    }
+
     /// On PREEMPT_RT, timers of programs expire in a thread that runs softirqs.
     #[test]
     fn thread_that_calls_timers_is_charged_until_it_runs() {
