@@ -2,18 +2,18 @@
 
 use super::Cause;
 use crate::part::{About, Describe};
-use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
+use latlab_core::explain::{Task, Window};
 
 /// The interrupt had been handled, but the IRQ thread that it woke had not woken the task yet.
 ///
 /// Recognized by the name of the waker (`irq/…`, or ksoftirqd and ktimers, which run the softirqs
 /// of real-time kernels), from the wake-up of that thread until it wakes the task
 /// (Documentation/core-api/genericirq.rst, threaded handlers; `threadirqs` in
-/// Documentation/admin-guide/kernel-parameters.txt). Where another task has the CPU meanwhile, it is
-/// named: the thread is `behind` it, and needs a higher priority. Softirqs that run in the thread are
-/// charged as such.
+/// Documentation/admin-guide/kernel-parameters.txt). Where a task of no lower priority has the CPU
+/// meanwhile, it is named: the thread is `behind` it, and needs a higher priority. Softirqs that run
+/// in the thread are charged as such.
 #[derive(Debug, clap::Args)]
 pub(super) struct InterruptThread;
 
@@ -31,7 +31,9 @@ impl Cause for InterruptThread {
         let chain = segment.phase == Phase::Due
             && activity.interrupt.is_none()
             && window.thread_runnable().is_some_and(|since| segment.from >= since);
-        let behind = activity.task.filter(|task| task.pid != thread.pid && !task.is_idle());
+        let is_in_front =
+            |task: &Task| task.pid != thread.pid && !task.is_idle() && task.prio <= thread.prio;
+        let behind = activity.task.filter(is_in_front);
         chain.then_some(Culprit { task: Some(thread), behind, ..Culprit::default() })
     }
 }
@@ -100,7 +102,7 @@ mod tests {
             (18_000, STRESS, EventKind::Switch { next: task(THREAD), preempted: true }),
         ]);
         window.waker = task(THREAD);
-        let expected = [("interrupts-off", 5_000), ("interrupt", 500), ("interrupt-thread", 2_500)];
+        let expected = [("interrupts-off", 5_000), ("interrupt", 500), ("interrupt-thread", 4_500)];
         assert_eq!(charged(&window, METAL)[..3], expected);
     }
 
