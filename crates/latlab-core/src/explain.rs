@@ -239,6 +239,12 @@ impl Task {
         self.pid == 0
     }
 
+    /// Whether it handles interrupts: an IRQ thread, or one that runs softirqs.
+    pub fn is_interrupt_thread(&self) -> bool {
+        let starts = |prefix: &&[u8]| self.comm.0.starts_with(prefix);
+        [&b"irq/"[..], b"ksoftirqd/", b"ktimers/"].iter().any(starts)
+    }
+
     /// Whether it has a real-time or deadline policy.
     pub fn is_realtime(&self) -> bool {
         self.prio < 100

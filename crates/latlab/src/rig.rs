@@ -253,6 +253,9 @@ impl<'a> Rig<'a> {
             interims: samplers.iter().map(Sampler::interim).collect(),
         };
         let observer = self.observer.clone();
+        if let (Pacing::External { .. }, Some(observer)) = (pacing, &observer) {
+            observer.receive_all();
+        }
         let everywhere = Affinity::to(&self.everywhere);
         let finished = std::thread::scope(|scope| {
             let mut threads = Vec::new();

@@ -20,6 +20,8 @@ pub struct Circumstances {
 pub struct Culprit {
     /// The task.
     pub task: Option<Task>,
+    /// The task that had the CPU in front of it.
+    pub behind: Option<Task>,
     /// The interrupt.
     pub line: Option<Line>,
     /// The task and the CPU that asked for what the interrupt ran.

@@ -86,18 +86,54 @@ impl Window {
     /// Returns the interrupt whose handler woke the task; none where a task or a softirq woke it.
     pub fn woken_by(&self) -> Option<Line> {
         let mut handler = None;
+        let mut in_softirq = false;
         for event in self.before_waking().iter().take_while(|event| event.at <= self.waking) {
             match event.kind {
                 EventKind::Interrupt { line, .. } => handler = Some(line),
                 // A timer callback implies the timer interrupt, whose own event may be missing.
-                EventKind::Timer { .. } => handler = handler.or(Some(Line::Timer)),
-                EventKind::InterruptEnd | EventKind::Softirq(_) | EventKind::Switch { .. } => {
+                EventKind::Timer { .. } if !in_softirq => handler = handler.or(Some(Line::Timer)),
+                EventKind::InterruptEnd => handler = None,
+                EventKind::Softirq(_) | EventKind::SoftirqEnd | EventKind::Switch { .. } => {
                     handler = None;
+                    in_softirq = matches!(event.kind, EventKind::Softirq(_));
                 }
                 _ => {}
             }
         }
         handler
+    }
+
+    /// Returns since when the IRQ or softirq thread that woke the task was runnable: its interrupt
+    /// has been handled, and only the thread was waited for. 0 where that is not known, none where no
+    /// such thread woke the task.
+    pub fn thread_runnable(&self) -> Option<Nanos> {
+        if !self.waker.is_interrupt_thread() || self.woken_by().is_some() {
+            return None;
+        }
+        let is_it = |task: Task| task.pid == self.waker.pid;
+        let begins = |event: &&Event| match event.kind {
+            EventKind::Waking { task, .. } => is_it(task),
+            EventKind::Switch { preempted, .. } => is_it(event.task) && !preempted,
+            _ => false,
+        };
+        let until = self.before_waking().iter().take_while(|event| event.at <= self.waking);
+        Some(until.filter(begins).last().map(|event| event.at).unwrap_or_default())
+    }
+
+    /// Whether the task is due, and its interrupt has not come. Where an IRQ or softirq thread woke
+    /// it, the interrupt has come when that thread is woken; or, if it was runnable before, with the
+    /// first interrupt.
+    pub fn waits_for_interrupt(&self, segment: &Segment) -> bool {
+        let came = |event: &Event| interrupt(event).is_some() && event.at >= self.due;
+        segment.phase == Phase::Due
+            && match self.thread_runnable() {
+                None => true,
+                Some(since) if since > self.due => segment.from < since,
+                Some(_) => {
+                    let until = segment.events(self).iter().take_while(|e| e.at <= segment.from);
+                    !{ until }.any(came)
+                }
+            }
     }
 
     /// Whether a task woke this one by a system call, without an interrupt or a softirq on top of

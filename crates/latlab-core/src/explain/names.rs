@@ -124,7 +124,10 @@ impl Names {
             },
             (None, Some(number), _) => softirq(number),
             (None, None, Some(task)) if task.is_idle() => "the idle task".to_owned(),
-            (None, None, Some(task)) => named(task),
+            (None, None, Some(task)) => match culprit.behind {
+                Some(front) => format!("{} behind {}", named(task), named(front)),
+                None => named(task),
+            },
             (None, None, None) => String::new(),
         }
     }
@@ -235,7 +238,7 @@ pub(super) fn softirq(number: u8) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::any::task;
+    use crate::explain::any::{self, task};
     use crate::explain::lock::LockKind;
 
     fn names() -> Names {
@@ -263,6 +266,9 @@ mod tests {
         assert_eq!(names().culprit(&task(7)), "task (pid 7)");
         assert_eq!(names().kind(&task(7)), "task");
         assert_eq!(names().culprit(&task(0)), "the idle task");
+        let behind = Culprit { behind: Some(any::task(8)), ..task(7) };
+        assert_eq!(names().culprit(&behind), "task (pid 7) behind task (pid 8)");
+        assert_eq!(names().kind(&behind), "task behind task");
         assert_eq!(names().culprit(&Culprit::default()), "");
     }
 

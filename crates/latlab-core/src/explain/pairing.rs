@@ -56,13 +56,17 @@ impl Pairing {
     fn wakeup(&self, at: Nanos, latency: Nanos) -> Option<Window> {
         let due = at - latency;
         let window = self.last.as_ref().filter(|window| window.out >= at)?.clone();
-        let expiry = window.expiry.clamp(due, at);
+        let by_timer = window.expiry < window.waking || window.waking == Nanos(0);
+        let expiry = if by_timer { window.expiry.clamp(due, at) } else { due };
         let or_ran = |moment| if moment == Nanos(0) { at } else { moment };
         let switched = or_ran(window.switched);
         let woken = or_ran(window.waking);
         let waking = if switched >= due { woken } else { due };
         let unreported = !window.is_reported();
-        Some(Window { due, expiry, waking, switched, ran: at, unreported, ..window })
+        // The recorder keeps what came before the moment that it takes for due.
+        let is_cut = window.events.first().is_none_or(|event| event.at > due);
+        let torn = window.torn || (due < window.due && is_cut);
+        Some(Window { due, expiry, waking, switched, ran: at, unreported, torn, ..window })
     }
 }
 
@@ -95,6 +99,17 @@ mod tests {
             (window.waking, window.switched, window.ran),
             (Nanos(288), Nanos(300), Nanos(300))
         );
+    }
+
+    #[test]
+    fn interrupt_that_was_due_before_the_wake_up_is_no_timer_slack() {
+        let mut pairing = Pairing::default();
+        pairing.sample(Nanos(300), Nanos(100));
+        let waking = Nanos(288);
+        pairing.window(Window { due: waking, expiry: waking, ..woken(290, 310) });
+        let window = pairing.pairs(Nanos(1), Nanos(310)).remove(0).window.expect("it is there");
+        assert_eq!((window.due, window.expiry, window.waking), (Nanos(200), Nanos(200), waking));
+        assert!(window.torn, "nothing is known of what came before the wake-up");
     }
 
     #[test]

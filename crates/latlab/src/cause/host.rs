@@ -4,7 +4,7 @@ use super::{Cause, DELIVERY, is_idle};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Culprit};
-use latlab_core::explain::segment::{Phase, Segment};
+use latlab_core::explain::segment::Segment;
 
 /// The host of this virtual machine ran something else on the CPU, or delivered an interrupt late.
 ///
@@ -32,7 +32,7 @@ impl Cause for Host {
         }
         let length = segment.length();
         let stolen = length <= window.stolen && length + length > window.latency();
-        let late = segment.phase == Phase::Due
+        let late = window.waits_for_interrupt(segment)
             && !is_idle(segment)
             && segment
                 .next_interrupt(window)

@@ -3,7 +3,7 @@
 use super::{Cause, DELIVERY, is_idle};
 use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Culprit};
-use latlab_core::explain::segment::{Phase, Segment};
+use latlab_core::explain::segment::Segment;
 use latlab_core::explain::{Line, Window};
 
 /// An interrupt handler ran: that of any interrupt, the waking one included.
@@ -39,7 +39,7 @@ impl Cause for Interrupt {
 
 /// The interrupt that is being delivered, if nothing delays it.
 fn delivered(segment: &Segment, window: &Window, machine: &Circumstances) -> Option<Line> {
-    if segment.phase != Phase::Due || is_idle(segment) {
+    if !window.waits_for_interrupt(segment) || is_idle(segment) {
         return None;
     }
     let next = segment.next_interrupt(window)?;

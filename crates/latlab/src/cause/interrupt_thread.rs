@@ -4,16 +4,16 @@ use super::Cause;
 use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
-use latlab_core::explain::{EventKind, Task, Window};
-use latlab_core::time::Nanos;
+use latlab_core::explain::{Task, Window};
 
-/// The interrupt had arrived, but the IRQ thread that handles it had not woken the task yet.
+/// The interrupt had been handled, but the IRQ thread that it woke had not woken the task yet.
 ///
 /// Recognized by the name of the waker (`irq/…`, or ksoftirqd and ktimers, which run the softirqs
 /// of real-time kernels), from the wake-up of that thread until it wakes the task
 /// (Documentation/core-api/genericirq.rst, threaded handlers; `threadirqs` in
-/// Documentation/admin-guide/kernel-parameters.txt). Softirqs that run in the thread are charged as
-/// such.
+/// Documentation/admin-guide/kernel-parameters.txt). Where a task of no lower priority has the CPU
+/// meanwhile, it is named: the thread is `behind` it, and needs a higher priority. Softirqs that run
+/// in the thread are charged as such.
 #[derive(Debug, clap::Args)]
 pub(super) struct InterruptThread;
 
@@ -26,29 +26,16 @@ impl Describe for InterruptThread {
 
 impl Cause for InterruptThread {
     fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
+        let activity = &segment.activity;
         let thread = window.waker;
         let chain = segment.phase == Phase::Due
-            && segment.activity.interrupt.is_none()
-            && handles_interrupts(thread)
-            && window.woken_by().is_none()
-            && segment.from >= woken(thread, window);
-        chain.then_some(Culprit { task: Some(thread), ..Culprit::default() })
+            && activity.interrupt.is_none()
+            && window.thread_runnable().is_some_and(|since| segment.from >= since);
+        let is_in_front =
+            |task: &Task| task.pid != thread.pid && !task.is_idle() && task.prio <= thread.prio;
+        let behind = activity.task.filter(is_in_front);
+        chain.then_some(Culprit { task: Some(thread), behind, ..Culprit::default() })
     }
-}
-
-fn handles_interrupts(task: Task) -> bool {
-    let name = task.comm.to_string();
-    ["irq/", "ksoftirqd/", "ktimers/"].iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// Time at which the thread itself was woken; 0 if that was before the first event.
-fn woken(thread: Task, window: &Window) -> Nanos {
-    let until = window.before_waking().iter().take_while(|event| event.at <= window.waking);
-    let begins = until.filter(|event| match event.kind {
-        EventKind::Waking { task, .. } => task.pid == thread.pid,
-        _ => false,
-    });
-    begins.map(|event| event.at).last().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -69,5 +56,72 @@ mod tests {
         assert_eq!(blamed(&window, METAL, "interrupt-thread").task, Some(task(THREAD)));
         window.waker = task(STRESS);
         assert_eq!(explain(&window, &METAL).unexplained, Nanos(8_000));
+    }
+
+    #[test]
+    fn task_in_front_of_the_interrupt_thread_is_named() {
+        let mut window = scene(&[
+            (10_400, URGENT, EventKind::Interrupt { line: Line::Device(24), context: PROGRAM }),
+            (11_000, URGENT, EventKind::Waking { task: task(THREAD), cpu: 0 }),
+            (12_000, URGENT, EventKind::InterruptEnd),
+            (15_000, URGENT, EventKind::Switch { next: task(THREAD), preempted: false }),
+        ]);
+        window.waker = task(THREAD);
+        let found = explain(&window, &METAL).charges;
+        let behind = found.iter().map(|charge| (charge.length().0, charge.culprit.behind));
+        assert_eq!(behind.collect::<Vec<_>>()[1..3], [(3_000, Some(task(URGENT))), (5_000, None)]);
+    }
+
+    /// The tick comes while the interrupt's thread waits: it is not the interrupt waited for.
+    #[test]
+    fn interrupt_after_the_one_of_the_thread_was_not_delayed() {
+        for context in [PROGRAM, KERNEL] {
+            let mut window = scene(&[
+                (10_400, URGENT, EventKind::Interrupt { line: Line::Device(24), context: PROGRAM }),
+                (11_000, URGENT, EventKind::Waking { task: task(THREAD), cpu: 0 }),
+                (12_000, URGENT, EventKind::InterruptEnd),
+                (16_000, URGENT, timer_upon(context)),
+                (16_500, URGENT, EventKind::InterruptEnd),
+                (18_000, URGENT, EventKind::Switch { next: task(THREAD), preempted: true }),
+            ]);
+            window.waker = task(THREAD);
+            let thread = charged(&window, GUEST)
+                .into_iter()
+                .filter(|(cause, _)| *cause == "interrupt-thread");
+            assert_eq!(thread.map(|(_, time)| time).sum::<u64>(), 4_000 + 1_500 + 2_000);
+        }
+    }
+
+    /// Its wake-up was before the task was due, and its next interrupt comes late.
+    #[test]
+    fn late_interrupt_is_not_charged_to_a_thread_that_was_runnable_before() {
+        let mut window = scene(&[
+            (9_000, STRESS, EventKind::Waking { task: task(THREAD), cpu: 0 }),
+            (15_000, STRESS, EventKind::Interrupt { line: Line::Device(24), context: KERNEL }),
+            (15_500, STRESS, EventKind::InterruptEnd),
+            (18_000, STRESS, EventKind::Switch { next: task(THREAD), preempted: true }),
+        ]);
+        window.waker = task(THREAD);
+        let expected = [("interrupts-off", 5_000), ("interrupt", 500), ("interrupt-thread", 4_500)];
+        assert_eq!(charged(&window, METAL)[..3], expected);
+    }
+
+    /// On PREEMPT_RT, timers of programs expire in a thread that runs softirqs.
+    #[test]
+    fn thread_that_calls_timers_is_charged_until_it_runs() {
+        let mut window = scene(&[
+            (10_400, URGENT, timer_upon(PROGRAM)),
+            (11_000, URGENT, EventKind::Waking { task: task(KSOFTIRQD), cpu: 0 }),
+            (12_000, URGENT, EventKind::InterruptEnd),
+            (18_000, URGENT, EventKind::Switch { next: task(KSOFTIRQD), preempted: false }),
+            (18_500, KSOFTIRQD, EventKind::Softirq(8)),
+            (19_000, KSOFTIRQD, EventKind::Timer { function: 9, due: Nanos(10_000) }),
+        ]);
+        window.waker = task(KSOFTIRQD);
+        let thread: Vec<_> = charged(&window, METAL)
+            .into_iter()
+            .filter(|(cause, _)| *cause == "interrupt-thread")
+            .collect();
+        assert_eq!(thread, [("interrupt-thread", 6_000), ("interrupt-thread", 500)]);
     }
 }

@@ -4,7 +4,7 @@ use super::{Cause, DELIVERY, is_idle};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Culprit};
-use latlab_core::explain::segment::{Phase, Segment};
+use latlab_core::explain::segment::Segment;
 use latlab_core::time::Nanos;
 
 /// The kernel had interrupts disabled, which delayed the interrupt that was to wake the task.
@@ -32,7 +32,7 @@ impl Describe for InterruptsOff {
 
 impl Cause for InterruptsOff {
     fn claim(segment: &Segment, window: &Window, machine: &Circumstances) -> Option<Culprit> {
-        if is_idle(segment) || segment.phase != Phase::Due {
+        if is_idle(segment) || !window.waits_for_interrupt(segment) {
             return None;
         }
         let next = segment.next_interrupt(window).filter(|next| next.context.is_kernel())?;

@@ -31,7 +31,9 @@ impl Cause for Stalled {
         }
         let next = segment.next_interrupt(window)?;
         let late = match segment.phase {
-            Phase::Due => next.late >= DELIVERY && !next.context.user,
+            Phase::Due => {
+                window.waits_for_interrupt(segment) && next.late >= DELIVERY && !next.context.user
+            }
             Phase::Runnable => {
                 let elsewhere = window.waker_cpu != window.cpu || window.was_moved();
                 elsewhere && next.line == Line::Reschedule && next.late >= AT_ONCE

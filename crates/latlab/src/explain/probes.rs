@@ -15,6 +15,7 @@ use latlab_core::record::explained::{Explained, Explanations, History};
 use latlab_core::time::Nanos;
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 /// The measuring threads, and the recorder that watches them.
@@ -26,6 +27,9 @@ pub(crate) struct ProbeExplainer {
     above: Option<Nanos>,
     /// The threshold until enough samples are known to compute one.
     initial: Nanos,
+    /// Whether the recorder can't know how late a wake-up was: the interrupt of a device was due
+    /// before.
+    receives_all: AtomicBool,
     live: LiveSummary,
     /// The events before the sample that ended the measurement.
     last: Mutex<Option<LastEvents>>,
@@ -55,12 +59,21 @@ const PATIENCE: Nanos = Nanos::from_millis(20);
 
 impl Observer for ProbeExplainer {
     fn add_thread(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>> {
-        lock(&self.recorder).watch(thread).map_err(recorder_failed)?;
+        let mut recorder = lock(&self.recorder);
+        recorder.watch(thread).map_err(recorder_failed)?;
+        if self.receives_all.load(SeqCst) {
+            recorder.set_threshold(Nanos(0)).map_err(recorder_failed)?;
+        }
+        drop(recorder);
         let feed = Arc::new(Feed::new());
         let (pairing, samples) = (Pairing::default(), Histogram::new());
         let measuring = MeasuringThread { probe, cpu, feed: Arc::clone(&feed), pairing, samples };
         lock(&self.threads).insert(thread, measuring);
         Ok(feed)
+    }
+
+    fn receive_all(&self) {
+        self.receives_all.store(true, SeqCst);
     }
 
     fn so_far(&self) -> Option<Explanations> {
@@ -77,6 +90,7 @@ impl ProbeExplainer {
             threads: Mutex::default(),
             above,
             initial,
+            receives_all: AtomicBool::new(false),
             live: LiveSummary::default(),
             last: Mutex::default(),
         }
@@ -135,8 +149,9 @@ impl ProbeExplainer {
         lock(&self.threads).values_mut().for_each(MeasuringThread::receive_samples);
     }
 
-    /// Tells the recorder to drop wake-ups that are not later than `above`.
+    /// Tells the recorder to drop wake-ups that are not later than `above`, if it can know.
     pub(super) fn set_recorder_threshold(&self, above: Nanos) -> Result<()> {
+        let above = if self.receives_all.load(SeqCst) { Nanos(0) } else { above };
         lock(&self.recorder).set_threshold(above).map_err(recorder_failed)
     }
 

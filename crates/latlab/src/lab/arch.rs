@@ -74,9 +74,12 @@ pub(crate) struct Arch {
     pub(crate) calibration: Option<[&'static str; 2]>,
     /// Whether the plugin knows its instructions.
     pub(crate) has_microscope: bool,
-    /// Kernel parameters in instruction time: the frequency of the clock is known exactly, and its
-    /// interrupts arrive, so that neither is calibrated.
+    /// Kernel parameters in instruction time: the frequency of the clock is known exactly, so that it
+    /// is not calibrated.
     pub(crate) exact_clock: &'static str,
+    /// The kernel parameter for a timer whose interrupts arrive: the kernel waits for them in a loop,
+    /// and panics where the host stops the processor meanwhile.
+    pub(crate) unchecked_timer: &'static str,
 }
 
 /// The device that interrupts for the test driver, by QEMU's name. QEMU does not store its state

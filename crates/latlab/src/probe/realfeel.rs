@@ -160,18 +160,19 @@ impl Realfeel {
         }
         let mut before = device.now();
         device.returned(before, first.unwrap_or_default());
-        sampler.start_at(before);
+        sampler.start_at(D::monotonic(before));
         while sampler.running() {
             let Some(count) = device.wait()? else { continue };
             let now = device.now();
+            let at = D::monotonic(now);
             let (latency, missed) = device.returned(now, count);
             if let Some(latency) = latency {
                 let between = now - before;
-                sampler.record(LATE, now, latency);
-                sampler.record(DIFFERENCE, now, Nanos(between.0.abs_diff(period.0)));
-                sampler.record(BETWEEN, now, between);
+                sampler.record(LATE, at, latency);
+                sampler.record(DIFFERENCE, at, Nanos(between.0.abs_diff(period.0)));
+                sampler.record(BETWEEN, at, between);
             }
-            sampler.advance(now, missed);
+            sampler.advance(at, missed);
             if sampler.is_counting() {
                 seen.interrupts.fetch_add(count, Relaxed);
             }

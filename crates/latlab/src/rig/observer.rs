@@ -15,6 +15,9 @@ use std::sync::Arc;
 pub(crate) trait Observer: Send + Sync {
     /// Registers a measuring thread by its thread ID and CPU. Returns the feed for its samples.
     fn add_thread(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>>;
+    /// Receives all wake-ups of threads that are added from now on: their samples begin earlier than
+    /// the kernel's events tell.
+    fn receive_all(&self);
     /// Returns the explanations of late samples so far, as of the last call; none if there are no
     /// new ones.
     fn so_far(&self) -> Option<Explanations>;

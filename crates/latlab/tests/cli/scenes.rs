@@ -1,6 +1,8 @@
 //! Random scenes in guests whose truth is known by construction, to judge `explain` and `scan` by
 //! cases that nobody has thought of. `make truth` runs hundreds of them, `make test` a few.
 
+mod cpus;
+mod governor;
 mod loops;
 mod remedies;
 mod wake_ups;

@@ -57,5 +57,6 @@ pub(super) static AMD64: Arch = Arch {
     port: ["-serial", "chardev:port"],
     calibration: Some(["setup_boot_APIC_clock", "lapic_timer_period"]),
     has_microscope: true,
-    exact_clock: "tsc=reliable tsc_early_khz=1000000 no_timer_check",
+    exact_clock: "tsc=reliable tsc_early_khz=1000000",
+    unchecked_timer: "no_timer_check",
 };

@@ -51,4 +51,5 @@ pub(super) static ARM64: Arch = Arch {
     calibration: None,
     has_microscope: false,
     exact_clock: "",
+    unchecked_timer: "",
 };

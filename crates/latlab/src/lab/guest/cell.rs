@@ -226,7 +226,7 @@ impl Cell {
         if self.time == GuestTime::Instructions {
             cmdline = format!("{cmdline} {}", self.kernel.arch.exact_clock);
         }
-        cmdline
+        format!("{cmdline} {}", self.kernel.arch.unchecked_timer)
     }
 
     /// Adds the modules that the guest loads. Their names with parameters, in order.

@@ -16,8 +16,10 @@ pub(super) trait InterruptDevice: Sized + Send {
     /// Waits for interrupts. Returns their number since the last wait; none if a signal ended the
     /// wait.
     fn wait(&self) -> io::Result<Option<u64>>;
-    /// Reads the clock.
+    /// Reads the device's clock.
     fn now(&mut self) -> Nanos;
+    /// Returns `CLOCK_MONOTONIC`'s time of a reading that was just taken.
+    fn monotonic(now: Nanos) -> Nanos;
     /// Returns the latency of a wait that returned at `now` with `count` interrupts, and the number
     /// of missed periods. The latency is none if the previous wait, which returned late, has
     /// already accounted for the interrupt.
@@ -61,6 +63,11 @@ impl InterruptDevice for RtcInterrupts {
     }
 
     #[inline]
+    fn monotonic(now: Nanos) -> Nanos {
+        now
+    }
+
+    #[inline]
     fn returned(&mut self, now: Nanos, _: u64) -> (Option<Nanos>, u64) {
         let wakeup = periods::judge(self.due, self.period, now);
         if wakeup.early {
@@ -100,6 +107,11 @@ impl InterruptDevice for HpetInterrupts {
     #[inline]
     fn now(&mut self) -> Nanos {
         self.hpet.now()
+    }
+
+    #[inline]
+    fn monotonic(_: Nanos) -> Nanos {
+        clock::now()
     }
 
     #[inline]

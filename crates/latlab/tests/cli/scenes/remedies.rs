@@ -3,6 +3,7 @@
 
 use crate::program::{Output, assert_once_in_three, latlab, lock_machine, root};
 use latlab_core::proof::{Outcome, Proof, Proofs};
+use latlab_core::record::Record;
 
 /// Runs `explain --prove` with these words in a guest, and returns its output.
 fn prove(words: &str) -> Output {
@@ -21,15 +22,32 @@ fn proofs(output: &Output) -> Proofs {
 /// Asserts that these remedies help and no others, and that with each the worst sample is shorter
 /// than it was by this factor at least. At first the factor was 10 in each scene. The scenes of huge
 /// pages and of the timer storm were added later, with factors below their first figures (468 and
-/// 6.0, and 9.7).
-fn assert_helping(words: &str, expected: &[(&str, f64)]) {
-    let proofs = proofs(&prove(words));
+/// 6.0, and 9.7). Those of interrupt threads were set before measuring.
+fn assert_helping(words: &str, expected: &[(&str, f64)]) -> Record {
+    assert_proven(&prove(words), expected)
+}
+
+/// The same of this output of `explain --prove --json`.
+pub(super) fn assert_proven(output: &Output, expected: &[(&str, f64)]) -> Record {
+    let proofs = proofs(output);
     let helping: Vec<&Proof> = proofs.tried.iter().filter(|proof| proof.helped()).collect();
     let names: Vec<String> = helping.iter().map(|proof| proof.remedy.words()).collect();
     assert_eq!(names, expected.iter().map(|(name, _)| *name).collect::<Vec<_>>(), "{proofs:?}");
     for (proof, (_, factor)) in helping.iter().zip(expected) {
         assert!(worst_ratio(proof) * factor < 1.0, "{proof:?}");
     }
+    output.record()
+}
+
+/// Asserts that this part of the late time is charged to this cause and culprit, and that at most 1 %
+/// is unexplained.
+fn assert_charged(record: &Record, cause: &str, culprit: &str, percent: u64) {
+    let explained = record.explained.as_ref().expect("it is explained");
+    let shares = explained.causes.iter();
+    let ours = shares.filter(|share| share.cause == cause && share.culprit == culprit);
+    let sum: u64 = ours.map(|share| share.total.0).sum();
+    assert!(sum * 100 >= explained.total.0 * percent, "{explained:?}");
+    assert!(explained.unexplained.0 * 100 <= explained.total.0, "{explained:?}");
 }
 
 /// The ratio of the worst sample with the remedy to that without it.
@@ -107,6 +125,36 @@ fn timer_storm_is_mended_by_a_priority_above_its_thread() {
     let storm = "--load interrupts:source=timer,timers=512,interval=500us";
     let words = format!("cyclic:priority=1 {storm} --count 100 --on lab:rt");
     assert_helping(&words, &[("FIFO priority 98", 5.0)]);
+}
+
+/// The interval is no multiple of the probe's, so that each delay of up to 100 us occurs. Adapting
+/// raises only the threads that wake the task, and so must not help.
+#[test]
+fn interrupt_thread_above_the_task_is_mended_by_a_higher_priority() {
+    let storm = "--load interrupts:source=device,every=730us,busy=100us";
+    let words = format!("--above 30us cyclic:priority=10 {storm} --count 100 --on lab:rt");
+    let record = assert_helping(&words, &[("FIFO priority 98", 5.0)]);
+    assert_charged(&record, "higher-priority", "irq/10-latlab", 80);
+}
+
+const ADAPTING: &str = "adapting by transparent and inherit";
+
+#[test]
+fn interrupt_thread_that_wakes_the_task_is_raised_above_another() {
+    let words = "--above 30us realfeel:device=hpet,frequency=128,priority=80 --load \
+                 interrupts:source=device,every=1ms,busy=100us --count 100 --on lab:rt";
+    let record = assert_helping(words, &[(ADAPTING, 3.0)]);
+    assert_charged(&record, "interrupt-thread", "irq/16-hpet2 behind irq/10-latlab", 60);
+}
+
+/// The thread that calls timers of programs has FIFO priority 1 on PREEMPT_RT.
+#[test]
+fn thread_that_calls_the_timer_of_the_task_is_raised_above_a_task() {
+    let words = "--above 30us realfeel:device=rtc,frequency=128,priority=80 --load \
+                 cpu:size=16,busy=20ms,every=100ms,policy=fifo,priority=70 --count 100 \
+                 --warm-up 200ms --on lab:rt";
+    let record = assert_helping(words, &[(ADAPTING, 100.0)]);
+    assert_charged(&record, "interrupt-thread", "ktimers/0 behind load:cpu", 60);
 }
 
 /// The report says what helped, and how to keep it.
