@@ -16,11 +16,13 @@ mkdir "$group"
 quota=$((${QUOTA:-30} * 1000))
 if [ -e "$group/cpu.max" ]; then echo "$quota 100000" >"$group/cpu.max"; else echo $quota >"$group/cpu.cfs_quota_us"; fi
 
+counts=$(sysctl -n kernel.bpf_stats_enabled)
 restore() {
-    sysctl -q kernel.bpf_stats_enabled=0
+    sysctl -q kernel.bpf_stats_enabled="$counts"
     kill "${load:-}" "${watched:-}" "${recorder:-}" 2>/dev/null || true
     wait 2>/dev/null || true
-    rmdir "$group" 2>/dev/null || true
+    # The last hackbench ends by itself.
+    for ((try = 0; try < 20; try++)); do rmdir "$group" 2>/dev/null && break; sleep 1; done
     rm -rf "$out"
 }
 trap restore EXIT
@@ -44,7 +46,7 @@ for ((minute = 0; minute <= minutes; minute++)); do
         ns=$(taken) n=$(switches)
         sleep 10
         ns=$(($(taken) - ns)) n=$(($(switches) - n))
-        sysctl -q kernel.bpf_stats_enabled=0
+        sysctl -q kernel.bpf_stats_enabled="$counts"
         awk -v minute=$minute -v ns=$ns -v n=$n -v ticks="$(getconf CLK_TCK)" \
             -v rss="$(awk '/^VmRSS/ { print $2 }' /proc/$recorder/status)" '
             { printf "%6d  %12d  %10.2f  %10d  %.2f\n", minute, rss, ($14 + $15) / ticks, n / 10, ns / n / 100 }' \

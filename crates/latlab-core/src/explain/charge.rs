@@ -20,7 +20,7 @@ pub struct Circumstances {
 pub struct Culprit {
     /// The task.
     pub task: Option<Task>,
-    /// The task that had the CPU in front of it.
+    /// The task that had the CPU while `task` waited for it.
     pub behind: Option<Task>,
     /// The interrupt.
     pub line: Option<Line>,
