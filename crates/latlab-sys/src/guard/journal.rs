@@ -74,6 +74,9 @@ impl Journal {
         } else {
             // If it can't be written, it lists more than necessary, which does no harm.
             let _ = self.write(remaining);
+            // A process that another thread has just forked has the file open, too, until it
+            // starts its program: closing the file here would not unlock it.
+            let _ = self.0.unlock();
         }
     }
 

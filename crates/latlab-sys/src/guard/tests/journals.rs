@@ -5,6 +5,7 @@ use super::small;
 use crate::lock;
 use std::fs;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The environment variable with the folder in which a copy of this program writes journals.
 const FOLDER_OF_COPY: &str = "LATLAB_TEST_JOURNALS";
@@ -99,4 +100,29 @@ fn journal_of_a_killed_process_of_the_same_number_is_not_overwritten() {
     guard.set("swappiness", "5", "for a test").unwrap();
     assert_eq!(read(&Root::default(), &own).unwrap().entries.len(), 100);
     assert_eq!(journals(&root).unwrap().len(), 2);
+}
+
+/// A process forked by another thread has every file open, and so locked, until it starts its
+/// program.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test starts programs")]
+fn journal_is_unlocked_when_it_is_closed_while_other_threads_start_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                Command::new("/bin/true").status().unwrap();
+            }
+        });
+        let closed = (0..300).all(|_| {
+            let journal = Journal::begin(folder.path()).unwrap();
+            let path = journal.path().to_owned();
+            journal.close(&hundred("performance"));
+            let again = Journal::abandoned(&path).unwrap();
+            again.map(Journal::remove).is_some()
+        });
+        done.store(true, Ordering::Relaxed);
+        assert!(closed);
+    });
 }
