@@ -53,7 +53,7 @@ $(LATLAB): $(SOURCES) $(CHARTS)
 	tools/need cargo= $(LIBRARIES) $(if $(CROSS),$(FOREIGN))
 	$(if $(CROSS),! command -v rustup >/dev/null || rustup --quiet target add $(TARGET))
 	$(if $(CROSS),$(LINKER)=$(GNU)-gcc) cargo build --release --locked --package latlab --target $(TARGET)
-	mkdir -p dist && cp target/$(TARGET)/release/latlab $@
+	mkdir -p dist && cp -f target/$(TARGET)/release/latlab $@
 
 library: $(PERIOD).a $(PERIOD).so
 
