@@ -35,7 +35,7 @@ pub struct Judged {
 /// One figure without and with the remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgedFigure {
-    /// The probe.
+    /// The probe; with what ends the latency where it measures several (`realfeel.read`).
     pub probe: String,
     /// `worst`, or a quantile as `p99`.
     pub name: String,
@@ -78,13 +78,15 @@ pub fn judge(
     #[expect(clippy::cast_precision_loss, reason = "there are a few")]
     let level = level / remedies.max(1) as f64;
     let comparison = compare::compare_lateness_at(without, with, Look { level, paired })?;
-    let figures: Vec<JudgedFigure> = comparison.latencies.iter().flat_map(figures_of).collect();
+    let latencies = comparison.latencies.iter().zip(comparison.latency_names());
+    let figures = latencies.flat_map(|(latency, name)| figures_of(latency, &name));
+    let figures: Vec<JudgedFigure> = figures.collect();
     Ok(Judged { effect: effect(&figures), figures })
 }
 
-/// The judged figures of a latency, the worst first.
-fn figures_of(latency: &Latency) -> Vec<JudgedFigure> {
-    let figures = latency.rows.iter().filter_map(|row| figure(&latency.probe, row));
+/// The judged figures of the latency with this name, the worst first.
+fn figures_of(latency: &Latency, name: &str) -> Vec<JudgedFigure> {
+    let figures = latency.rows.iter().filter_map(|row| figure(name, row));
     let mut figures: Vec<JudgedFigure> = figures.collect();
     figures.sort_by_key(|figure| figure.name != WORST);
     figures

@@ -54,6 +54,31 @@ fn too_few_runs_are_not_judged() {
     assert_eq!(judge(&without, &with, 6, 1).unwrap().effect, Effect::Unknown);
 }
 
+#[test]
+fn latencies_of_one_probe_have_different_names() {
+    let mut random = Random::new(8);
+    let (mut without, mut with) = turns_of(6, 0.05, &mut random);
+    for record in without.iter_mut().chain(&mut with) {
+        let mut other = record.series[0].clone();
+        other.span.1 = "read returns".to_owned();
+        record.series.push(other);
+    }
+    let judged = judge(&without, &with, 6, 1).unwrap();
+    let mut names: Vec<&str> = judged.figures.iter().map(|figure| &*figure.probe).collect();
+    names.dedup();
+    let [first, second] = names[..] else { panic!("two names are expected: {names:?}") };
+    assert!(second.ends_with(".read-returns"), "{names:?}");
+    let proof = Proof {
+        remedy: Remedy::Priority(98),
+        causes: Vec::new(),
+        pairs: 6,
+        outcome: Outcome::Judged(judged.clone()),
+    };
+    let words = proof.sentence(|time| time.to_string());
+    assert!(words.contains(&format!("{first} worst")), "{words}");
+    assert!(words.contains(&format!("; {second} worst")), "{words}");
+}
+
 /// A run of a guest, whose time is exact.
 fn counted(seed: u64, worst: u64) -> Record {
     let mut record = tests::record(0, &[(0, (vec![4_000, worst], 0))]);
