@@ -17,7 +17,7 @@ pub use threads::ThreadPolicy;
 
 use crate::console;
 use crate::knob::{KNOBS, Knob, KnobPlace};
-use crate::lock::{FOLDER, JournalLock};
+use crate::lock::{FOLDER, LockFile};
 use crate::root::Root;
 use entry::Entry;
 use journal::{Content, Journal, is_damage, journals, read};
@@ -272,8 +272,8 @@ impl Guard {
 
     /// Locks all journals: no other run may look whether a knob is taken until this one has
     /// journalled that it is.
-    fn lock_journals(&self, name: &str) -> Result<JournalLock, GuardError> {
-        JournalLock::take(&self.root).map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
+    fn lock_journals(&self, name: &str) -> Result<LockFile, GuardError> {
+        LockFile::of_journals(&self.root).map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
     }
 
     /// Adds entries to the journal. They are on disk when this returns.

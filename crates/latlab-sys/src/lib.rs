@@ -28,7 +28,7 @@ mod ioctl;
 pub mod irq;
 pub mod knob;
 pub mod listener;
-mod lock;
+pub mod lock;
 pub mod machine;
 pub mod mailbox;
 pub mod mapping;

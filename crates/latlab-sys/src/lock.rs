@@ -1,4 +1,4 @@
-//! Lock files in `/run/latlab`.
+//! Lock files, in `/run/latlab` and in the cache.
 //!
 //! flock(2) needs no more than an open file: every user who may open a lock file could block all
 //! others. So only the owner may open it.
@@ -16,19 +16,30 @@ pub(crate) const FOLDER: &str = "run/latlab";
 /// The mode of lock files: only the owner may read and write them.
 const OWN: u32 = 0o600;
 
-/// The exclusive right to read all journals and to change one's own, until it is dropped.
+/// A lock file that this process holds. Dropping it removes the file and releases the lock.
 #[derive(Debug)]
-pub(crate) struct JournalLock(File, PathBuf);
+pub struct LockFile(File, PathBuf);
 
-impl JournalLock {
-    /// Waits until no other process has it.
-    pub(crate) fn take(root: &Root) -> io::Result<JournalLock> {
+impl LockFile {
+    /// Locks the file at this path, which is created if it does not exist. None where another
+    /// process has it.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be created or locked.
+    pub fn take(path: &Path) -> io::Result<Option<LockFile>> {
+        Ok(take(path)?.map(|file| LockFile(file, path.to_owned())))
+    }
+
+    /// The exclusive right to read all journals and to change one's own. Waits until no other
+    /// process has it.
+    pub(crate) fn of_journals(root: &Root) -> io::Result<LockFile> {
         let path = folder(root)?.join("turn");
-        Ok(JournalLock(wait(&path)?, path))
+        Ok(LockFile(wait(&path)?, path))
     }
 }
 
-impl Drop for JournalLock {
+impl Drop for LockFile {
     fn drop(&mut self) {
         // Removed while it is locked: a process that waits for it then takes the new file.
         let _ = fs::remove_file(&self.1);
@@ -142,7 +153,7 @@ mod tests {
                 let (root, sender) = (root.clone(), sender.clone());
                 std::thread::spawn(move || {
                     for _ in 0..200 {
-                        let turn = JournalLock::take(&root).unwrap();
+                        let turn = LockFile::of_journals(&root).unwrap();
                         assert!(is_at(&turn.0, &turn.1).unwrap());
                         sender.send(1).unwrap();
                         assert!(found(&turn.1).unwrap().is_none(), "no other thread has it");
@@ -183,7 +194,7 @@ mod tests {
         let held = File::open(super::folder(&root).unwrap()).unwrap();
         held.lock().unwrap();
         let (sender, turn) = mpsc::channel();
-        std::thread::spawn(move || sender.send(JournalLock::take(&root).is_ok()));
+        std::thread::spawn(move || sender.send(LockFile::of_journals(&root).is_ok()));
         assert_eq!(turn.recv_timeout(Duration::from_secs(10)), Ok(true));
     }
 }

@@ -8,6 +8,7 @@
 use super::kernel;
 use super::seal::Identity;
 use latlab_sys::file;
+use latlab_sys::lock::LockFile;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
@@ -97,7 +98,7 @@ pub(super) struct Draft {
     key: String,
     kernel: String,
     /// Released last.
-    _lock: File,
+    _lock: LockFile,
 }
 
 /// Begins the snapshot with this key, in place of one that can't be used. None where another
@@ -121,14 +122,10 @@ fn begin_within(folder: &Path, key: &str, kernel: &str) -> io::Result<Option<Dra
 }
 
 /// Locks the draft with this key. None where another process has it.
-fn lock(folder: &Path, key: &str) -> io::Result<Option<File>> {
+fn lock(folder: &Path, key: &str) -> io::Result<Option<LockFile>> {
     let locks = folder.join(".locks");
     fs::create_dir_all(&locks)?;
-    let lock = File::options().write(true).create(true).truncate(false).open(locks.join(key))?;
-    match lock.try_lock() {
-        Err(fs::TryLockError::WouldBlock) => Ok(None),
-        locked => locked.map(|()| Some(lock)).map_err(io::Error::from),
-    }
+    LockFile::take(&locks.join(key))
 }
 
 impl Draft {
@@ -279,6 +276,7 @@ mod tests {
         let mut names: Vec<_> = names.collect();
         names.sort();
         assert_eq!(names, [".locks", "key"]);
+        assert_eq!(fs::read_dir(folder.join(".locks")).unwrap().count(), 0);
     }
 
     #[test]

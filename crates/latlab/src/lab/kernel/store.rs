@@ -10,10 +10,11 @@ use crate::failure::{Failure, Result, failed};
 use crate::lab::arch::ArchName;
 use crate::lab::seal::Seal;
 use latlab_core::time::Nanos;
+use latlab_sys::lock::LockFile;
 use latlab_sys::{clock, file};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -122,23 +123,18 @@ impl Store {
         let locks = self.folder.join(".locks");
         fs::create_dir_all(&locks).map_err(|e| at(&locks, &e))?;
         let path = locks.join(key);
-        let lock = File::options().write(true).create(true).truncate(false).open(&path);
-        let lock = lock.map_err(|e| at(&path, &e))?;
         let mut told = false;
-        loop {
-            match lock.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(e)) => return Err(at(&path, &e)),
-                Err(TryLockError::WouldBlock) if !told => {
-                    progress.note(&format!("another latlab is {what}: waiting for it"));
-                    told = true;
-                }
-                Err(TryLockError::WouldBlock) if progress.pause() => {
-                    return Err(work::interrupted());
-                }
-                Err(TryLockError::WouldBlock) => {}
+        let lock = loop {
+            if let Some(lock) = LockFile::take(&path).map_err(|e| at(&path, &e))? {
+                break lock;
             }
-        }
+            if !told {
+                progress.note(&format!("another latlab is {what}: waiting for it"));
+                told = true;
+            } else if progress.pause() {
+                return Err(work::interrupted());
+            }
+        };
         let folder = self.folder.join(format!(".draft-{key}"));
         clear(&folder)?;
         fs::create_dir(&folder).map_err(|e| at(&folder, &e))?;
@@ -152,7 +148,7 @@ pub(crate) struct Draft {
     kernels: PathBuf,
     pub(crate) folder: PathBuf,
     /// Released last, after the folder is removed.
-    _lock: File,
+    _lock: LockFile,
 }
 
 impl Draft {
