@@ -161,7 +161,7 @@ boards: $(CHARTS)
 # Judges explain and scan by random scenes in guests whose truth is known.
 truth: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
-	LATLAB_SCENES=$${LATLAB_SCENES:-250} cargo test --locked --package latlab --test cli -- scenes:: check::overruns
+	LATLAB_SCENES=$${LATLAB_SCENES:-250} cargo test --locked --package latlab --test cli -- --nocapture scenes:: check::overruns
 
 # Makes each system call of commands that change this machine or write files fail once, kills them
 # before each write, and kills all commands 500 times at random moments. Prints how many faults and

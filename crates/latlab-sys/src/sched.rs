@@ -2,8 +2,9 @@
 
 use latlab_core::mechanism;
 use latlab_core::time::Nanos;
-use rustix::process::Pid;
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 use std::io;
+use std::marker::PhantomData;
 use std::num::NonZeroU64;
 
 /// A scheduling policy with its parameters (`sched(7)`).
@@ -95,6 +96,35 @@ pub fn raise_priority() -> io::Result<()> {
     set_attributes(OURS, SchedAttr { policy: OTHER, nice: -10, ..SchedAttr::default() })
 }
 
+/// The largest share of the CPU that a `SCHED_OTHER` thread can have: nice -20. The calling thread
+/// has it until this is dropped, for what must not wait behind many running tasks. Without
+/// `CAP_SYS_NICE` nothing changes.
+#[derive(Debug)]
+#[must_use]
+pub struct LargestShare {
+    /// The nice value of before, where it was changed.
+    before: Option<i32>,
+    /// It belongs to one thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl LargestShare {
+    /// Gives it to the calling thread.
+    pub fn take() -> LargestShare {
+        let change = |before| setpriority_process(None, -20).is_ok().then_some(before);
+        let before = getpriority_process(None).ok().and_then(change);
+        LargestShare { before, _thread: PhantomData }
+    }
+}
+
+impl Drop for LargestShare {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            let _ = setpriority_process(None, before);
+        }
+    }
+}
+
 fn set_attributes(thread_id: i32, attr: SchedAttr) -> io::Result<()> {
     let attr = SchedAttr { size: SIZE, ..attr };
     // SAFETY: `attr` is a valid sched_attr of the size it states.
@@ -125,7 +155,7 @@ fn attributes(thread_id: i32) -> io::Result<SchedAttr> {
 
 /// The nice value of a thread. A real-time thread has one too, which its attributes do not show.
 fn nice(thread_id: i32) -> io::Result<i32> {
-    Ok(rustix::process::getpriority_process(Pid::from_raw(thread_id))?)
+    Ok(getpriority_process(Pid::from_raw(thread_id))?)
 }
 
 /// The policy of the calling thread, as the kernel has it.
@@ -199,6 +229,21 @@ mod tests {
             lower_priority().unwrap();
             assert_eq!(policy().unwrap(), Policy::Other);
             assert_eq!(attributes(OURS).unwrap().nice, 19);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn sched_largest_share_ends_when_it_is_dropped() {
+        let own = || nice(OURS).unwrap();
+        std::thread::spawn(move || {
+            let is_allowed = setpriority_process(None, -20).is_ok();
+            setpriority_process(None, 3).unwrap();
+            let share = LargestShare::take();
+            assert_eq!(own(), if is_allowed { -20 } else { 3 });
+            drop(share);
+            assert_eq!(own(), 3);
         })
         .join()
         .unwrap();

@@ -19,6 +19,7 @@ use latlab_bpf::{Recorder, RecorderError, Watch};
 use latlab_core::explain::Window;
 use latlab_core::plan::{ExplainPlan, Watched};
 use latlab_core::time::Nanos;
+use latlab_sys::sched::LargestShare;
 
 /// A late wake-up.
 struct LateWakeUp {
@@ -47,7 +48,9 @@ fn refused(error: &RecorderError) -> Failure {
     Failure::Unsupported(format!("explain: {error}"))
 }
 
+/// Starts the recorder. Loads run already, and an ordinary thread would wait for most of the time.
 fn start_recorder(watch: &Watch, above: Nanos) -> Result<Recorder> {
+    let _share = LargestShare::take();
     Recorder::start(watch, above).map_err(|e| refused(&e))
 }
 

@@ -14,6 +14,7 @@ use latlab_core::symbols::{NoSymbols, Symbols};
 use latlab_core::time::Nanos;
 use latlab_sys::machine::interrupts;
 use latlab_sys::root::Root;
+use latlab_sys::sched::LargestShare;
 use std::cmp::Reverse;
 
 /// Explains late wake-ups as they arrive: the events of one take up to a hundred times the memory
@@ -58,6 +59,8 @@ const INTERIM: usize = 1_000;
 
 impl Summarizer {
     pub(super) fn new(machine: &Machine, has_threshold: bool) -> Summarizer {
+        // Reading symbols takes long beside loads.
+        let _share = LargestShare::take();
         let circumstances = circumstances(machine);
         let (names, no_symbols) = names();
         Summarizer {

@@ -8,6 +8,9 @@ mod remedies;
 mod wake_ups;
 
 use latlab_core::random::Random;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::available_parallelism;
 
 /// Number of scenes where `LATLAB_SCENES` does not set it.
 const FEW: u64 = 3;
@@ -33,13 +36,23 @@ impl Draw {
     }
 }
 
-/// Runs all scenes. `judge` draws a scene, runs it, and says what is wrong with the answer.
-fn run_all(judge: impl Fn(&mut Draw) -> Result<(), String>) {
+/// Runs all scenes, one on each CPU at a time where there are many. `judge` draws a scene, runs it,
+/// and says what is wrong with the answer.
+#[expect(clippy::print_stderr, reason = "hundreds of scenes take hours: each is reported at once")]
+fn run_all(judge: impl Fn(&mut Draw) -> Result<(), String> + Sync) {
     let wanted = std::env::var("LATLAB_SCENES").ok();
+    let workers = wanted.as_ref().map_or(1, |_| available_parallelism().map_or(1, NonZero::get));
     let wanted = wanted.map_or(FEW, |text| text.parse().expect("LATLAB_SCENES is a number"));
-    let wrong = |number| judge(&mut Draw(Random::new(number))).err().map(|why| (number, why));
-    let wrong: Vec<(u64, String)> = (1..=wanted).filter_map(wrong).collect();
-    let list: String =
-        wrong.iter().map(|(number, why)| format!("\nscene {number}: {why}")).collect();
-    assert!(wrong.is_empty(), "{} of {wanted} scenes:{list}", wrong.len());
+    let (begun, wrong) = (AtomicU64::new(0), AtomicU64::new(0));
+    let run = || {
+        let numbers = std::iter::repeat_with(|| begun.fetch_add(1, Relaxed) + 1);
+        for number in numbers.take_while(|number| *number <= wanted) {
+            let judged = judge(&mut Draw(Random::new(number)));
+            wrong.fetch_add(judged.is_err().into(), Relaxed);
+            let words = judged.map_or_else(|why| format!("wrong: {why}"), |()| "right".to_owned());
+            eprintln!("scene {number} of {wanted}: {words}");
+        }
+    };
+    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(run))));
+    assert_eq!(wrong.into_inner(), 0, "of {wanted} scenes are wrong");
 }
