@@ -11,25 +11,13 @@ tools=${TOOLS:-/usr/bin}
 out=${KEEP:-$(mktemp -d)}
 profiles=${PROFILES:-rt v7.3-rt}
 causes=${CAUSES:-none interrupts-off preemption-off raw-spinlock timer-callback softirq interrupt higher-priority equal-priority page-fault}
-box=$(command -v busybox)
 mkdir -p "$out"
 
-# Runs a shell script in a guest, with the tools; with the test driver's module if it is given.
-guest() { # PROFILE SCRIPT [MODULE]
-    local load=
-    [ -z "${3:-}" ] || load="$box insmod $3;"
-    "$latlab" exec --limit 20min --on "lab:$1" --with "$tools/rtla" --with "$tools/perf" --with "$latlab" \
-        --with /lib/x86_64-linux-gnu/libgcc_s.so.1 ${3:+--with "$3"} -- "$box" sh -c "$load $2" 2>&1 || true
-}
+source crates/latlab/benches/guest.sh
 
-# The driver's module for a profile; latlab builds it for the first injected cause. Nothing where it
-# can't be built: causes that need it are missing then.
-module() {
-    "$latlab" run inject:cause=interrupts-off --count 1 --on "lab:$1" --json >"$out/first.json" 2>/dev/null || return 0
-    local release
-    release=$(sed -n 's/^ *"kernel": "\(.*\)",*$/\1/p' "$out/first.json" | head -1)
-    # Of several, the newest: others are of other versions of latlab.
-    ls -t $(grep -lae "vermagic=$release " "${XDG_CACHE_HOME:-$HOME/.cache}"/latlab/kernels/*/latlab-*.ko) | head -1
+# Runs a shell script in a guest, with the tools and these files.
+with_tools() { # PROFILE SCRIPT [FILE]…
+    guest "$@" "$tools/rtla" "$tools/perf"
 }
 
 # Each cause of inject, 300 us each 10 ms, all in one guest for each profile. timerlat's thread has a
@@ -51,7 +39,7 @@ names() {
                 $tools/perf sched record -q -o /tmp/data -- $inject 20 >/dev/null 2>&1
                 $tools/perf sched -i /tmp/data timehist 2>/dev/null | $box grep -B2 ' inject/0' | $box tail -9"
         done
-        guest "$profile" "$script" "$driver" >"$out/$profile.peers"
+        with_tools "$profile" "${driver:+$box insmod $driver;}$script" $driver >"$out/$profile.peers"
     done
 }
 
@@ -60,15 +48,15 @@ cost() {
     p50() { sed -n 's/^ *"p50": \([0-9]*\).*/\1/p' | head -1; }
     for profile in $profiles; do
         cyclic="$latlab run cyclic --count 500 --json"
-        echo "$profile alone $(guest "$profile" "$cyclic" | p50)"
+        echo "$profile alone $(with_tools "$profile" "$cyclic" | p50)"
         echo "$profile explained $($latlab explain --traced cyclic --count 500 --on "lab:$profile" --json 2>/dev/null | p50)"
-        echo "$profile perf-sched $(guest "$profile" "$tools/perf sched record -q -o /tmp/data -- $cyclic" | p50)"
+        echo "$profile perf-sched $(with_tools "$profile" "$tools/perf sched record -q -o /tmp/data -- $cyclic" | p50)"
         # osnoise keeps the CPU busy: compare it with a load that does.
         echo "$profile busy $("$latlab" run cyclic --load cpu:busy=900ms,every=1s,policy=fifo,priority=1 --count 500 --on "lab:$profile" --json 2>/dev/null | p50)"
-        echo "$profile osnoise $(guest "$profile" "$tools/rtla osnoise hist -c 0 -P f:1 -d 60s -r 900000 >/dev/null & $box sleep 6; $cyclic" | p50)"
-        echo "$profile timerlat-beside $(guest "$profile" "$tools/rtla timerlat hist -k -c 0 -P f:80 -d 60s >/dev/null & $box sleep 6; $cyclic" | p50)"
-        guest "$profile" "$tools/rtla timerlat hist -n -c 0 -P f:90 -d 2s -b 100 -E 9999" >"$out/$profile.timerlat"
-        guest "$profile" "$tools/rtla timerlat hist -k -n -c 0 -P f:90 -d 2s -b 100 -E 9999" >"$out/$profile.timerlat-k"
+        echo "$profile osnoise $(with_tools "$profile" "$tools/rtla osnoise hist -c 0 -P f:1 -d 60s -r 900000 >/dev/null & $box sleep 6; $cyclic" | p50)"
+        echo "$profile timerlat-beside $(with_tools "$profile" "$tools/rtla timerlat hist -k -c 0 -P f:80 -d 60s >/dev/null & $box sleep 6; $cyclic" | p50)"
+        with_tools "$profile" "$tools/rtla timerlat hist -n -c 0 -P f:90 -d 2s -b 100 -E 9999" >"$out/$profile.timerlat"
+        with_tools "$profile" "$tools/rtla timerlat hist -k -n -c 0 -P f:90 -d 2s -b 100 -E 9999" >"$out/$profile.timerlat-k"
         tail -n 6 "$out/$profile.timerlat"; tail -n 6 "$out/$profile.timerlat-k"
     done
 }
