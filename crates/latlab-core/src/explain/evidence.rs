@@ -122,18 +122,29 @@ impl Window {
 
     /// Whether the task is due, and its interrupt has not come. Where an IRQ or softirq thread woke
     /// it, the interrupt has come when that thread is woken; or, if it was runnable before, with the
-    /// first interrupt.
+    /// first interrupt. None comes where the first is on time for a timer of its own: while the
+    /// softirq of timers is pending, Linux programs no interrupt for more of them
+    /// (`softirq_activated` in kernel/time/hrtimer.c).
     pub fn waits_for_interrupt(&self, segment: &Segment) -> bool {
-        let came = |event: &Event| interrupt(event).is_some() && event.at >= self.due;
         segment.phase == Phase::Due
             && match self.thread_runnable() {
                 None => true,
                 Some(since) if since > self.due => segment.from < since,
                 Some(_) => {
-                    let until = segment.events(self).iter().take_while(|e| e.at <= segment.from);
-                    !{ until }.any(came)
+                    self.first_interrupt().is_none_or(|(at, is_own)| segment.from < at && !is_own)
                 }
             }
+    }
+
+    /// Returns when the first interrupt came since the task was due, and whether it was programmed
+    /// for a timer that was due well after the task, and came on time.
+    fn first_interrupt(&self) -> Option<(Nanos, bool)> {
+        let events = self.before_waking();
+        let came = |event: &Event| interrupt(event).is_some() && event.at >= self.due;
+        let place = events.iter().position(came)?;
+        let at = events[place].at;
+        let is_own = |timer: Nanos| timer - self.due > AT_ONCE && at - timer <= AT_ONCE;
+        Some((at, expired(&events[place + 1..]).is_some_and(is_own)))
     }
 
     /// Whether a task woke this one by a system call, without an interrupt or a softirq on top of

@@ -106,6 +106,31 @@ mod tests {
         assert_eq!(charged(&window, METAL)[..3], expected);
     }
 
+    /// The thread already waits to call an earlier timer, so no interrupt is programmed for this one.
+    /// The first that comes is that of the tick.
+    #[test]
+    fn timer_is_not_waited_for_where_the_thread_that_calls_it_was_runnable_before() {
+        let scene = |tick| {
+            let mut window = scene(&[
+                (9_000, URGENT, EventKind::Waking { task: task(KSOFTIRQD), cpu: 0 }),
+                (25_000, URGENT, timer_upon(KERNEL)),
+                (25_000, URGENT, EventKind::Timer { function: 7, due: Nanos(tick) }),
+                (25_500, URGENT, EventKind::TimerEnd),
+                (26_000, URGENT, EventKind::InterruptEnd),
+                (27_000, URGENT, EventKind::Switch { next: task(KSOFTIRQD), preempted: false }),
+                (27_500, KSOFTIRQD, EventKind::Softirq(8)),
+            ]);
+            (window.waker, window.waking) = (task(KSOFTIRQD), Nanos(28_000));
+            window
+        };
+        let on_time = scene(24_000);
+        assert_eq!(charged(&on_time, METAL)[0], ("interrupt-thread", 15_000));
+        let culprit = blamed(&on_time, METAL, "interrupt-thread");
+        assert_eq!(culprit.behind, Some(task(URGENT)));
+        // A tick that was due earlier came late, too.
+        assert_eq!(charged(&scene(14_000), METAL)[0], ("interrupts-off", 15_000));
+    }
+
     /// On PREEMPT_RT, timers of programs expire in a thread that runs softirqs.
     #[test]
     fn thread_that_calls_timers_is_charged_until_it_runs() {
