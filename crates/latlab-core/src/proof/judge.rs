@@ -35,7 +35,7 @@ pub struct Judged {
 /// One figure without and with the remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgedFigure {
-    /// The probe; with what ends the latency where it measures several (`realfeel.read`).
+    /// The probe; with what ends the latency where it measures several (`realfeel.read-returned`).
     pub probe: String,
     /// `worst`, or a quantile as `p99`.
     pub name: String,
