@@ -476,7 +476,7 @@ fn checked_program_ends_with_the_connection() {
     // A user who interrupts a check gets its report.
     let checking = Running::start(host.latlab(&words).process_group(0));
     wait_until("the program runs", || !running(&program).is_empty());
-    // On a busy machine the program needs a second until it is real-time and its first cycle late.
+    // On a busy machine 0.5 s, as it was before, ended before the program was real-time.
     pause(Duration::from_secs(3));
     shell(&format!("kill -s INT -- -{}", checking.pid()));
     let output = checking.finish();

@@ -133,8 +133,8 @@ impl Scene {
             }
             "interrupt" | "timer-callbacks" | "dispatch" | "idle-exit" => charge.ns.0 <= SHORT,
             "softirq" => self.kernel != "rt",
-            // Until 26 November 2026 no lock was known. On PREEMPT_RT, a page fault waits for the
-            // spinlock of the LRU lists while the load has it: seen in 2 of 250 scenes.
+            // Until 26 November 2026 no lock was known. On PREEMPT_RT, a page fault sleeps while
+            // the load holds a spinlock of the memory management: seen in 2 of 250 scenes.
             "lock" => {
                 let held = charge.culprit.starts_with("spinlock held by load:");
                 self.kernel == "rt" && self.truth.0 == "page-fault" && held && charge.ns.0 <= SHORT
