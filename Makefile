@@ -30,7 +30,7 @@ LINKER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER
 RUNNER  := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
 SOURCES := $(shell git ls-files crates 2>/dev/null || find crates -type f) Cargo.toml Cargo.lock
 
-BPF     := $(addprefix crates/latlab-bpf/src/,check.bpf.o recorder.bpf.o slices.bpf.o wakers.bpf.o)
+BPF     := $(addprefix crates/latlab-bpf/src/,check.bpf.o recorder.bpf.o wakers.bpf.o)
 # Libraries and tools for linking the program.
 LIBRARIES := cc=gcc libc.a=libc6-dev libelf.a=libelf-dev libz.a=zlib1g-dev pkg-config=pkg-config make=make
 # The same for another architecture.
@@ -218,8 +218,7 @@ bench: $(LATLAB)
 	cargo bench --locked --package latlab --bench peers
 	crates/latlab/benches/laboratory.sh
 
-# Compiles the BPF programs of the recorder, the slices scheduler and the wakers. The objects are kept
-# beside the sources, so that building the program needs no clang.
+# Compiles the BPF programs of check, the recorder and the wakers. The objects are kept beside the sources, so that building the program needs no clang.
 bpf:
 	tools/need clang=clang llvm-strip=llvm /usr/include/bpf/bpf_helpers.h=libbpf-dev
 	for object in $(BPF); do tools/bpf $$object || exit 1; done

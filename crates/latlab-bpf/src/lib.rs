@@ -1,11 +1,10 @@
-//! BPF programs: a flight recorder of late wake-ups, the wakers of real-time tasks, and a scheduler
-//! of `SCHED_OTHER` tasks.
+//! BPF programs: a flight recorder of late wake-ups, and the wakers of real-time tasks.
 //!
 //! The recorder's programs run on tracepoints. They write events to a ring buffer per CPU, in
 //! kernel memory, that keeps the newest ones without a reader. When a watched task that ran late is
 //! switched out again, the events around its wake-up are passed to user space as a
 //! [`Window`](latlab_core::explain::Window). [`wakers`] finds the IRQ threads that wake
-//! real-time tasks. [`Slices`] is a `sched_ext` scheduler. This is the only crate that uses libbpf.
+//! real-time tasks. This is the only crate that uses libbpf.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -17,11 +16,9 @@ mod layout;
 mod object;
 mod recorder;
 mod refusal;
-mod slices;
 pub mod wakers;
 
 pub use check::{Checker, Observed, UserStack};
 pub use object::ProgramCost;
 pub use recorder::{Detail, Losses, Recorder, Watch};
 pub use refusal::RecorderError;
-pub use slices::Slices;

@@ -39,8 +39,8 @@ pub trait Mechanism: Send {
     fn description(&self) -> Description;
 
     /// Returns the value that one of its own knobs should have, or why the knob stays as it is, as
-    /// the end of a sentence. `all` are the knobs that may be set, those of other mechanisms too.
-    fn wish(&self, _knob: &Knob, _all: &[Knob]) -> Result<Wish, &'static str> {
+    /// the end of a sentence.
+    fn wish(&self, _knob: &Knob) -> Result<Wish, &'static str> {
         Err("this mechanism does not set it")
     }
 

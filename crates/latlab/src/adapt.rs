@@ -16,7 +16,6 @@ mod observation;
 mod precheck;
 mod realtime_tasks;
 mod reporter;
-mod scheduler;
 mod starvation;
 mod task_events;
 mod thread;

@@ -114,8 +114,7 @@ mod tests {
         let configuration = Configuration::default();
         let all: Vec<String> = MECHANISMS.iter().map(|entry| entry.about.name.to_owned()).collect();
         for knob in adaptation(&all, &configuration).unwrap().knobs() {
-            let ours = knob == mechanism::suppress::SCHED_EXT;
-            assert!(ours || latlab_sys::knob::Knob::named(knob).is_some(), "{knob}");
+            assert!(latlab_sys::knob::Knob::named(knob).is_some(), "{knob}");
         }
         for entry in MECHANISMS {
             assert_eq!((entry.pure)(&configuration).description().name, entry.about.name);

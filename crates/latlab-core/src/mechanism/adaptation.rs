@@ -86,12 +86,12 @@ impl Adaptation {
     /// it is. Knobs that are left alone are not among them.
     pub fn wishes(&self, knobs: &[Knob]) -> Vec<(&'static str, Knob, Result<Wish, &'static str>)> {
         let may_set = |knob: &&Knob| self.knobs.may_set(&knob.name);
-        let knobs: Vec<Knob> = knobs.iter().filter(may_set).cloned().collect();
         let mut wishes = Vec::new();
         for mechanism in &self.mechanisms {
             let Description { name, knobs: own, .. } = mechanism.description();
-            for knob in knobs.iter().filter(|knob| own.contains(&knob.name.as_str())) {
-                wishes.push((name, knob.clone(), mechanism.wish(knob, &knobs)));
+            let own = |knob: &&Knob| own.contains(&knob.name.as_str());
+            for knob in knobs.iter().filter(may_set).filter(own) {
+                wishes.push((name, knob.clone(), mechanism.wish(knob)));
             }
         }
         wishes

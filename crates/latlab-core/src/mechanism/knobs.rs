@@ -1,6 +1,5 @@
 //! Knobs that are files: those that are set, and those that are left alone.
 
-use super::suppress::SCHED_EXT;
 use super::{Decision, Knob, Observation, Wish};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +33,7 @@ impl Knobs {
     pub(super) fn stop(&mut self, seen: &Observation) -> Vec<Decision> {
         let changed = |(knob, set): (&String, &SetKnob)| {
             let now = seen.knobs.iter().find(|there| there.name == *knob);
-            let because = why_changed(knob, &set.to, now.map(|there| there.value.as_str()))?;
+            let because = why_changed(&set.to, now.map(|there| there.value.as_str()))?;
             let (mechanism, knob) = (set.mechanism.to_owned(), knob.clone());
             Some(Decision::Stop { mechanism, knob, thread: None, because })
         };
@@ -83,11 +82,9 @@ impl Knobs {
 }
 
 /// Why a knob that was set does not have that value any more, as a sentence; none if it has.
-fn why_changed(knob: &str, set: &str, now: Option<&str>) -> Option<String> {
+fn why_changed(set: &str, now: Option<&str>) -> Option<String> {
     match now {
         Some(now) if now == set => None,
-        // The kernel ejects a scheduler that lets tasks wait too long.
-        Some("none") if knob == SCHED_EXT => Some("the scheduler is no longer loaded".to_owned()),
         Some(now) => Some(format!("something else changed it from {set} to {now}")),
         None => Some("it can't be read any more".to_owned()),
     }

@@ -39,7 +39,7 @@ impl Mechanism for ByTasks {
         }
     }
 
-    fn wish(&self, knob: &Knob, _all: &[Knob]) -> Result<Wish, &'static str> {
+    fn wish(&self, knob: &Knob) -> Result<Wish, &'static str> {
         match knob.value.parse::<u64>() {
             _ if knob.name != PAGES => Err("this mechanism does not set it"),
             Ok(found) if found < SMALL_LISTS => Ok(Wish {
@@ -88,7 +88,7 @@ mod tests {
     fn wished(name: &str, value: &str) -> Option<String> {
         let [name, path, value] = [name, "", value].map(str::to_owned);
         let knob = Knob { name, path, value, possible: Vec::new() };
-        ByTasks::after(Nanos(0)).wish(&knob, &[]).ok().map(|wish| wish.value)
+        ByTasks::after(Nanos(0)).wish(&knob).ok().map(|wish| wish.value)
     }
 
     #[test]

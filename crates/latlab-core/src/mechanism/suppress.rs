@@ -7,10 +7,6 @@ use super::{Description, Knob, Mechanism, Wish};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Suppress;
 
-/// The knob that loads a `sched_ext` scheduler for `SCHED_OTHER` tasks.
-pub const SCHED_EXT: &str = "sched_ext";
-/// The scheduler of latlab, under which no `SCHED_OTHER` task preempts another.
-pub const SLICES: &str = "latlab_slices";
 /// The preemption model.
 const PREEMPT: &str = "preempt";
 /// Time slice of a `SCHED_OTHER` task, in nanoseconds.
@@ -22,21 +18,13 @@ const WAKEUP: &str = "wakeup_preemption";
 
 impl Mechanism for Suppress {
     fn description(&self) -> Description {
-        let knobs = &[SCHED_EXT, PREEMPT, SLICE, WAKEUP];
+        let knobs = &[PREEMPT, SLICE, WAKEUP];
         Description { knobs, ..Description::new("suppress") }
     }
 
-    fn wish(&self, knob: &Knob, all: &[Knob]) -> Result<Wish, &'static str> {
+    fn wish(&self, knob: &Knob) -> Result<Wish, &'static str> {
         let wish = |value: &str, because| Ok(Wish { value: value.to_owned(), because });
-        let replaced = all.iter().any(|other| other.name == SCHED_EXT);
         match (knob.name.as_str(), knob.value.as_str()) {
-            (SCHED_EXT, "none") => wish(
-                SLICES,
-                "a SCHED_OTHER task then runs until its slice ends, whichever task wakes up",
-            ),
-            (SCHED_EXT, SLICES) => Err("it is loaded already"),
-            (SCHED_EXT, _) => Err("another program has loaded that scheduler"),
-            _ if replaced => Err("the loaded sched_ext scheduler schedules SCHED_OTHER tasks"),
             (PREEMPT, "full") if knob.possible.iter().any(|value| value == "lazy") => wish(
                 "lazy",
                 "SCHED_OTHER tasks then preempt each other at the tick, not within the kernel",
@@ -71,18 +59,7 @@ mod tests {
     }
 
     fn wished(name: &'static str, value: &str, possible: &[&str]) -> Option<String> {
-        let knob = knob(name, value, possible);
-        Suppress.wish(&knob, std::slice::from_ref(&knob)).ok().map(|wish| wish.value)
-    }
-
-    #[test]
-    fn sched_ext_replaces_other_knobs_unless_another_scheduler_is_loaded() {
-        assert_eq!(wished("sched_ext", "none", &[]).as_deref(), Some("latlab_slices"));
-        assert_eq!(wished("sched_ext", "scx_rusty", &[]), None);
-        for scheduler in ["none", "latlab_slices", "scx_rusty"] {
-            let all = [knob("sched_ext", scheduler, &[]), knob("preempt", "full", &["lazy"])];
-            assert!(Suppress.wish(&all[1], &all).is_err(), "{scheduler}");
-        }
+        Suppress.wish(&knob(name, value, possible)).ok().map(|wish| wish.value)
     }
 
     #[test]

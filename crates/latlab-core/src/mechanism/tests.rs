@@ -102,7 +102,7 @@ fn starvation_undoes_a_knob_and_sets_none_for_throughput() {
     adaptation.give_up(&first[0]);
     let mut starving = machine.seen(None);
     starving.starved = vec![0];
-    starving.knobs.insert(0, knob("sched_ext", "none"));
+    starving.knobs.insert(0, knob("base_slice", "700000"));
     let decisions = adaptation.decide(&starving);
     let [Decision::Restore { knob, for_good: true, .. }] = decisions.as_slice() else {
         panic!("{decisions:?}")
@@ -110,19 +110,7 @@ fn starvation_undoes_a_knob_and_sets_none_for_throughput() {
     assert_eq!(knob, "wakeup_preemption");
     starving.starved.clear();
     let decisions = adaptation.decide(&starving);
-    assert!(matches!(decisions.as_slice(), [Decision::Set { knob, .. }] if knob == "sched_ext"));
-}
-
-#[test]
-fn scheduler_ejected_by_the_kernel_is_left_alone() {
-    let (mut machine, mut adaptation) = (TwoKnobs::new("full", "1"), suppress());
-    machine.knobs[0] = knob("sched_ext", "none");
-    let first = adaptation.decide(&machine.seen(None));
-    assert_eq!(first[0].knob(), "sched_ext");
-    let decisions = adaptation.decide(&machine.seen(None));
-    let expected =
-        "suppress: sched_ext is left alone from now on: the scheduler is no longer loaded";
-    assert_eq!(decisions[0].to_string(), expected);
+    assert!(matches!(decisions.as_slice(), [Decision::Set { knob, .. }] if knob == "base_slice"));
 }
 
 #[test]
@@ -137,7 +125,7 @@ fn knob_that_could_not_be_set_is_not_tried_again() {
 #[test]
 fn mechanisms_with_a_knob_in_common_are_refused() {
     let refused = Adaptation::of(vec![Box::new(Suppress), Box::new(Suppress)], 90).unwrap_err();
-    assert_eq!(refused, "suppress and suppress both set sched_ext: name only one of them");
+    assert_eq!(refused, "suppress and suppress both set preempt: name only one of them");
 }
 
 /// Suppress and mode, which returns to throughput after a second.

@@ -11,7 +11,6 @@ use crate::failure::{Failure, Result};
 use crate::mechanism;
 use latlab_bpf::wakers::WakerCounters;
 use latlab_core::mechanism::configuration::Configuration;
-use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::mechanism::violations::Violations;
 use latlab_core::mechanism::{Adaptation, Decision, Mode, Observation};
 use latlab_core::record::Change;
@@ -201,15 +200,13 @@ impl Adapter {
         }
     }
 
-    /// Whether adapting makes sense without these decisions. Other knobs can replace a scheduler of
-    /// `sched_ext`, a single thread matters little, and knobs for latency are only an addition to
-    /// the others.
+    /// Whether adapting makes sense without these decisions. A single thread matters little, and
+    /// knobs for latency are only an addition to the others.
     fn is_dispensable(&self, unapplied: &Unapplied<'_>) -> bool {
         let for_latency = self.adaptation.knobs_for(Mode::Latency);
         let thread_refused = matches!(unapplied.error, GuardError::Refused(..));
         unapplied.decisions.iter().all(|decision| {
-            decision.knob() == SCHED_EXT
-                || (decision.thread().is_some() && thread_refused)
+            (decision.thread().is_some() && thread_refused)
                 || for_latency.contains(&decision.knob())
         })
     }

@@ -1,9 +1,7 @@
 //! Applying decisions to this machine.
 
 use super::reporter::Reporter;
-use super::scheduler::Scheduler;
 use latlab_core::mechanism::Decision;
-use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::record::Change;
 use latlab_sys::guard::{Guard, GuardError, ThreadPolicy, Unrestored};
 use latlab_sys::root::Root;
@@ -11,7 +9,6 @@ use latlab_sys::root::Root;
 /// Sets knobs as decided. Dropping it restores all of them.
 pub(super) struct Applier {
     guard: Guard,
-    scheduler: Scheduler,
 }
 
 /// Decisions that could not be applied, and why.
@@ -22,7 +19,7 @@ pub(super) struct Unapplied<'a> {
 
 impl Applier {
     pub(super) fn new(root: Root) -> Applier {
-        Applier { guard: Guard::new(root), scheduler: Scheduler::default() }
+        Applier { guard: Guard::new(root) }
     }
 
     /// Applies `decisions` in their order. Returns those that could not be applied.
@@ -77,7 +74,7 @@ impl Applier {
     ) -> Result<(), GuardError> {
         match decision {
             Decision::Set { mechanism, knob, to, because, .. } => {
-                self.set(knob, to, &format!("{mechanism}: {because}"))?;
+                self.guard.set(knob, to, &format!("{mechanism}: {because}"))?;
                 reporter.log(&decision.to_string());
             }
             Decision::Restore { mechanism, knob, thread, because, .. } => {
@@ -93,22 +90,10 @@ impl Applier {
         Ok(())
     }
 
-    fn set(&mut self, knob: &str, value: &str, reason: &str) -> Result<(), GuardError> {
-        if knob == SCHED_EXT {
-            self.scheduler.attach(reason)
-        } else {
-            self.guard.set(knob, value, reason)
-        }
-    }
-
     /// Restores a knob or a thread's policy. Whether it has its original value.
     fn restore_one(&mut self, knob: &str, thread: Option<i32>) -> Result<bool, GuardError> {
         match thread {
             Some(id) => Ok(self.guard.restore_thread(id, knob)),
-            None if knob == SCHED_EXT => {
-                self.scheduler.detach();
-                Ok(true)
-            }
             None => self.guard.restore_knob(knob),
         }
     }
@@ -117,10 +102,6 @@ impl Applier {
     fn forget(&mut self, knob: &str, thread: Option<i32>) -> Result<(), GuardError> {
         match thread {
             Some(id) => self.guard.leave_thread_alone(id, knob),
-            None if knob == SCHED_EXT => {
-                self.scheduler.detach();
-                Ok(())
-            }
             None => self.guard.leave_alone(knob),
         }
     }
@@ -137,9 +118,7 @@ impl Applier {
 
     /// Restores everything. Returns what had been changed.
     pub(super) fn restore(&mut self) -> Vec<Change> {
-        let mut changes = self.guard.restore();
-        changes.extend(self.scheduler.restore());
-        changes
+        self.guard.restore()
     }
 }
 

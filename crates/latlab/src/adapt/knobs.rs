@@ -1,8 +1,6 @@
 //! Current values of knobs.
 
-use super::scheduler;
 use latlab_core::mechanism::Knob;
-use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_sys::knob::{self, KnobState, Unreadable};
 use latlab_sys::root::Root;
 
@@ -13,10 +11,6 @@ pub(super) fn read(
 ) -> (Vec<Knob>, Vec<(&'static str, Unreadable)>) {
     let (mut knobs, mut unreadable) = (Vec::new(), Vec::new());
     for &name in names {
-        if name == SCHED_EXT {
-            knobs.extend(scheduler::current(root));
-            continue;
-        }
         match knob::state(root, name) {
             Ok(KnobState { path, value, possible }) => {
                 let path = path.display().to_string();

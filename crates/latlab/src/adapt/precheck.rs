@@ -4,7 +4,6 @@ use super::knobs;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
 use latlab_core::mechanism::configuration::Configuration;
-use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::mechanism::{Adaptation, Mode, Thread};
 use latlab_sys::irq::{self, InterruptThreads};
 use latlab_sys::knob::Unreadable;
@@ -31,13 +30,13 @@ pub(super) fn unsupported(
 /// Fails if none of the mechanisms can do anything here. Otherwise returns a sentence for each
 /// limitation.
 pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> Result<Vec<String>> {
-    let (readable, unreadable) = throughput_knobs(adaptation, root);
+    let (knobs, unreadable) = knobs::read(root, &adaptation.knobs_for(Mode::Throughput));
     let sets_threads = adaptation.schedules_threads();
     let mut limitations: Vec<String> = unreadable.iter().map(knob_limitation).collect();
     if sets_threads && !irq::all_in_threads(root) {
         limitations.push(FEW_THREADS.to_owned());
     }
-    if readable || (sets_threads && has_interrupt_threads(root)) {
+    if !knobs.is_empty() || (sets_threads && has_interrupt_threads(root)) {
         let (_, unreadable) = knobs::read(root, &adaptation.knobs_for(Mode::Latency));
         limitations.extend(unreadable.iter().map(knob_limitation));
         return Ok(limitations);
@@ -51,19 +50,6 @@ pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> R
         limitations.push("kernel threads are not visible from this PID namespace".to_owned());
     }
     Err(Failure::Unsupported(format!("{}: {}", names.join(","), limitations.join("; "))))
-}
-
-/// Whether any knob for throughput can be read, and which can't. A scheduler of `sched_ext`
-/// replaces all others, so that none is missed then.
-fn throughput_knobs(
-    adaptation: &Adaptation,
-    root: &Root,
-) -> (bool, Vec<(&'static str, Unreadable)>) {
-    let (knobs, mut unreadable) = knobs::read(root, &adaptation.knobs_for(Mode::Throughput));
-    if knobs.iter().any(|knob| knob.name == SCHED_EXT) {
-        unreadable.clear();
-    }
-    (!knobs.is_empty(), unreadable)
 }
 
 fn has_interrupt_threads(root: &Root) -> bool {

@@ -1,17 +1,13 @@
 //! Adapting: in guests, whose kernels have the knobs, and on this machine without changing
 //! anything.
 
-use crate::program::{Missing, Output, assert_repeats, command, figure, latlab, not_run, run};
+use crate::program::{Output, assert_repeats, command, figure, latlab, run};
 use latlab_core::record::Record;
 
 /// Runs a script in a guest with a PREEMPT_RT kernel, in which `/latlab` is this program.
 fn in_a_guest(script: &str) -> Output {
-    in_a_guest_of("rt", script)
-}
-
-fn in_a_guest_of(profile: &str, script: &str) -> Output {
     let tools = "--with /bin/sleep --with /bin/cat --with /bin/grep --with /bin/ls --with /bin/sh";
-    let mut command = command(&format!("exec --on lab:{profile} {tools} -- sh -c"));
+    let mut command = command(&format!("exec --on lab:rt {tools} -- sh -c"));
     let knobs = "knobs() { cd /sys/kernel/debug/sched; grep -o '([a-z]*)' preempt; \
                  cat base_slice_ns; grep -o '[NO_]*WAKEUP_PREEMPTION' features; cd /; }\n";
     run(command.arg(format!("{knobs}{script}")))
@@ -166,32 +162,6 @@ fn knobs_are_right_after_many_short_real_time_tasks() {
     assert_eq!(output.stdout, format!("{BEFORE}{ADAPTED}{BEFORE}"), "{output:?}");
     let turned = output.stderr.matches("preempt goes from full to lazy").count();
     assert_eq!(turned, 2, "knobs must not flap: {output:?}");
-}
-
-/// Needs the kernel of `latlab kernel build lab-full`, which takes a quarter of an hour: none of
-/// the laboratory's distribution kernels has `sched_ext`.
-#[test]
-fn sched_ext_scheduler_is_loaded_and_gone_after_a_kill() {
-    let kernels = latlab("kernel list").stdout;
-    if !kernels.lines().any(|line| line.contains("built from source") && line.contains("lab-full"))
-    {
-        not_run(Missing::Optional, "it needs `latlab kernel build lab-full`");
-        return;
-    }
-    let state = "cat /sys/kernel/sched_ext/state";
-    let output = in_a_guest_of(
-        "lab-full",
-        &format!(
-            "{state}; /latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5\n\
-             cat /sys/kernel/sched_ext/root/ops\n\
-             /latlab run hackbench:groups=2 --warm-up 0 --count 1 > /dev/null; echo $?\n\
-             kill -KILL $daemon; wait $daemon; sleep 0.1; {state}\n\
-             /latlab adapt --mechanisms suppress --for 300ms; echo $?; {state}"
-        ),
-    );
-    assert_eq!(output.stdout, "disabled\nlatlab_slices\n0\ndisabled\n0\ndisabled\n", "{output:?}");
-    assert!(output.stderr.contains("sched_ext goes from none to latlab_slices"), "{output:?}");
-    assert!(output.stderr.contains("sched_ext restored to none"), "{output:?}");
 }
 
 /// Returns the time of the repetitions in seconds and the number of context switches.
