@@ -65,7 +65,7 @@ impl ClaimsIndex {
     fn add(&mut self, name: &str, study: &Study, findings: &Findings<'_>) {
         for (claim, judgement) in &findings.claims {
             let verdict = judgement.word();
-            let sentence = if claim.quote.is_empty() { &claim.says } else { &claim.quote };
+            let sentence = if claim.quote.is_empty() { "–" } else { &claim.quote };
             let source = &claim.source;
             let rows = self.rows.entry(study.paper.clone()).or_default();
             let link = format!("[{name}]({name}/table.md)");
@@ -78,8 +78,11 @@ impl ClaimsIndex {
     fn page(&self) -> String {
         let mut page =
             "# Claims of the papers\n\nEach sentence that a claim judges, in the paper's \
-                        words, the study that measures it, and what came out. The tables have the \
-                        bounds, where they come from, and the figures.\n\n| verdict | claims |\n\
+                        words (– for a claim of our own), the study that measures it, and what \
+                        came out. The tables have the bounds, where they come from, and the \
+                        figures. Claims are listed under the paper of their study: those on \
+                        tables 6 and 7 of Rapid Reaction Linux are judged by \
+                        heursch-rhealstone.\n\n| verdict | claims |\n\
                         | --- | --- |\n"
                 .to_owned();
         for (verdict, number) in &self.verdicts {
