@@ -85,15 +85,10 @@ pub(crate) fn realtime_priority(thread_id: i32) -> Option<u32> {
     }
 }
 
-/// Gives the calling thread the lowest priority of `SCHED_OTHER` threads: nice 19.
-pub fn lower_priority() -> io::Result<()> {
-    set_attributes(OURS, SchedAttr { policy: OTHER, nice: 19, ..SchedAttr::default() })
-}
-
-/// Gives the calling thread a larger share of the CPU than most `SCHED_OTHER` threads have:
-/// nice -10. Needs `CAP_SYS_NICE`.
-pub fn raise_priority() -> io::Result<()> {
-    set_attributes(OURS, SchedAttr { policy: OTHER, nice: -10, ..SchedAttr::default() })
+/// Makes the calling thread `SCHED_OTHER` with this nice value: -20, the largest share of a CPU, to
+/// 19. A lower value than before needs `CAP_SYS_NICE`.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    set_attributes(OURS, SchedAttr { policy: OTHER, nice, ..SchedAttr::default() })
 }
 
 /// The largest share of the CPU that a `SCHED_OTHER` thread can have: nice -20. The calling thread
@@ -224,9 +219,9 @@ mod tests {
     }
 
     #[test]
-    fn sched_lowest_priority_is_nice_19() {
+    fn sched_thread_becomes_other_with_nice_19() {
         std::thread::spawn(|| {
-            lower_priority().unwrap();
+            set_nice(19).unwrap();
             assert_eq!(policy().unwrap(), Policy::Other);
             assert_eq!(attributes(OURS).unwrap().nice, 19);
         })

@@ -141,7 +141,7 @@ impl Watching {
         command.args(&words[1..]).stdout(Stdio::from(stderr));
         let mut program = Running::start(&mut command).map_err(|e| failed(&name, e))?;
         // The images have to be read before the program ends. If this fails, some may be missing.
-        let _ = sched::raise_priority();
+        let _ = sched::set_nice(-10);
         self.stacks.image(program.child().id());
         self.watch_wake_ups([program.child().id()])?;
         let mut ended = None;

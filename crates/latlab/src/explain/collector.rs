@@ -37,7 +37,7 @@ impl ProbeExplainer {
         let (measured, collected) = std::thread::scope(|scope| {
             let collect = || {
                 // Without permission for this, more is lost under load, which is counted.
-                let _ = sched::raise_priority();
+                let _ = sched::set_nice(-10);
                 Collector::new(&probes, summarizer).run(&ended)
             };
             let thread = Builder::new().name("latlab:explain".to_owned());

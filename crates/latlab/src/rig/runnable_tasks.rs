@@ -58,7 +58,7 @@ impl RunnableTasks {
     /// started as soon as that thread sleeps, and none waits behind those that already compute.
     fn run(&self, coordination: &Coordination) {
         self.started.fetch_add(1, Relaxed);
-        if let Err(error) = sched::lower_priority() {
+        if let Err(error) = sched::set_nice(19) {
             return coordination.fail(failed("a runnable task", error));
         }
         while !self.stop.load(Relaxed) {
