@@ -15,7 +15,7 @@ use latlab_core::record::Warning;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::samples::{Sample, Samples};
+use latlab_sys::samples::{self, Sample, Samples};
 use ring_result::RingResult;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -31,8 +31,9 @@ use std::sync::Mutex;
 /// (figures 1 and 2). Each pair of a number of processes and a size gets an equal share of the run,
 /// and its median is a figure; the series contains all samples. The time of the pipe and the sum is
 /// measured as in `lat_ctx`, in one process and with as many pipes as the largest ring has, but
-/// before each ring, for 10 ms, so that other activity on the machine is about the same. As in
-/// `lat_ctx` by default, the processes are not pinned: all may use all measured CPUs (`--cpus 0`
+/// before each ring, for 10 ms, so that other activity on the machine is about the same. Rounds are
+/// measured for 10 ms at a time; samples are recorded in between, and the round after that does not
+/// count, so that latlab itself delays none. As in `lat_ctx` by default, the processes are not pinned: all may use all measured CPUs (`--cpus 0`
 /// restricts them to one).
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 pub(super) struct Context {
@@ -78,14 +79,21 @@ impl Probe for Context {
         let samples = channel.samples()?;
         samples.touch(0);
         let clock_read = clock::read_cost();
-        while let Some((processes, size)) = channel.next_order::<(u32, Bytes)>()? {
-            let overhead = token_ring::overhead(self.most_processes(), size, clock_read)?;
-            let mut ring = Ring::new(processes, size, channel.single())?;
-            samples.set_stopped(false);
-            channel.answer(overhead)?;
-            circulate(&mut ring, samples)?;
-            drop(ring);
-            channel.answer(Nanos(0))?;
+        let mut ring = None;
+        while let Some(order) = channel.next_order()? {
+            match (order, &mut ring) {
+                (Order::MakeRing(processes, size), _) => {
+                    drop(ring.take());
+                    let overhead = token_ring::overhead(self.most_processes(), size, clock_read)?;
+                    ring = Some(Ring::new(processes, size, channel.single())?);
+                    channel.answer(overhead)?;
+                }
+                (Order::Circulate, Some(ring)) => {
+                    circulate(ring, samples)?;
+                    channel.answer(())?;
+                }
+                (Order::Circulate, None) => return Err(io::ErrorKind::InvalidInput.into()),
+            }
         }
         Ok(())
     }
@@ -107,7 +115,7 @@ impl Context {
         let all = sizes.iter().flat_map(|size| numbers.iter().map(|number| (*number, *size)));
         let mut left = self.rings();
         for (processes, size) in all {
-            worker.send(&(processes, size))?;
+            worker.send(&Order::MakeRing(processes, size))?;
             let Some(overhead) = worker.receive(sampler)? else { break };
             let switches = Histogram::new();
             results.push(RingResult { processes, size, overhead, clock_read, switches });
@@ -161,13 +169,30 @@ fn below_overhead(what: &str) -> Warning {
     Warning::new("below-overhead", text)
 }
 
-/// Sends the token around until told to stop.
+/// What the worker is to do.
+#[derive(Debug, Serialize, Deserialize)]
+enum Order {
+    /// Start a ring of this many processes with working sets of this size. The answer is the time of
+    /// the pipe and the sum in a single process.
+    MakeRing(u32, Bytes),
+    /// Send the token around for a while. The answer comes when the samples can be taken.
+    Circulate,
+}
+
+/// Sends the token around for a while.
 fn circulate(ring: &mut Ring, samples: &Samples) -> io::Result<()> {
-    let mut begin = clock::now();
-    while !samples.is_stopped() {
+    const LENGTH: Nanos = Nanos::from_millis(10);
+    // The first round finds caches as the process that takes samples left them.
+    ring.go_around()?;
+    let start = clock::now();
+    let mut begin = start;
+    for _ in 0..samples::ENTRIES {
         ring.go_around()?;
         let at = clock::now();
         samples.write(0, Sample { at, latency: at - begin, amount: 1 });
+        if at - start > LENGTH {
+            break;
+        }
         // The next round begins after the sample is written.
         begin = clock::now();
     }

@@ -145,6 +145,15 @@ fn context_has_a_figure_for_each_count_and_size() {
     assert!(warned.is_some_and(|warning| warning.text.contains("2 of 3")), "{record:?}");
 }
 
+/// The process that takes the samples runs on the CPU of the ring. It once delayed a round by 0.8 ms
+/// each 20 ms.
+#[test]
+fn context_is_not_delayed_by_latlab() {
+    let output = latlab("run context:processes=2,size=0 --for 200ms --on lab:standard --json");
+    let series = &output.record().series[0];
+    assert!(series.counts.recorded > 10_000 && series.max.0 < 100_000, "{series:?}");
+}
+
 #[test]
 fn throughput_probe_with_invalid_value_is_refused() {
     for (words, why) in [

@@ -1,5 +1,6 @@
 //! Result of one ring: the switches between its processes.
 
+use super::Order;
 use crate::rig::{Sampler, Share};
 use crate::workload::worker::Worker;
 use latlab_core::histogram::Histogram;
@@ -21,8 +22,8 @@ pub(super) struct RingResult {
 }
 
 impl RingResult {
-    /// Collects the samples of a running ring for one of `left` shares of the remaining run, and
-    /// then stops it.
+    /// Lets a ring circulate for one of `left` shares of the remaining run, and takes its samples
+    /// whenever it rests.
     pub(super) fn collect(
         &mut self,
         sampler: &mut Sampler<'_>,
@@ -30,20 +31,15 @@ impl RingResult {
         shared: &Samples,
         worker: &mut Worker,
     ) -> io::Result<()> {
-        const PACE: Nanos = Nanos::from_millis(10);
-        let (share, mut taken, lost) = (sampler.next_share(left), Vec::new(), shared.lost());
+        let (share, mut taken) = (sampler.next_share(left), Vec::new());
         while sampler.running_in(share) {
-            if worker.receive_within::<Nanos>(PACE)?.is_some() {
-                return Err(io::Error::other("the ring ended before it was told to stop"));
-            }
+            worker.send(&Order::Circulate)?;
+            let Some(()) = worker.receive(sampler)? else { break };
             shared.take(&mut taken);
+            // Samples after the end of the share are dropped.
             taken.iter().all(|sample| self.record(sampler, share, *sample));
         }
-        shared.set_stopped(true);
-        worker.receive_last::<Nanos>()?;
-        // Samples after the end of the share are dropped.
-        shared.take(&mut taken);
-        sampler.advance(clock::now(), shared.lost() - lost);
+        sampler.advance(clock::now(), 0);
         Ok(())
     }
 
