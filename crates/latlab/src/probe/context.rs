@@ -32,9 +32,9 @@ use std::sync::Mutex;
 /// and its median is a figure; the series contains all samples. The time of the pipe and the sum is
 /// measured as in `lat_ctx`, in one process and with as many pipes as the largest ring has, but
 /// before each ring, for 10 ms, so that other activity on the machine is about the same. Rounds are
-/// measured for 10 ms at a time; samples are recorded in between, and the round after that does not
-/// count, so that latlab itself delays none. As in `lat_ctx` by default, the processes are not pinned: all may use all measured CPUs (`--cpus 0`
-/// restricts them to one).
+/// measured for 10 ms at a time. latlab takes the samples in between, and the first round after that
+/// does not count. As in `lat_ctx` by default, the processes are not pinned: all may use all measured
+/// CPUs (`--cpus 0` restricts them to one).
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 pub(super) struct Context {
     /// Numbers of processes in the ring, measured one after another
@@ -186,6 +186,7 @@ fn circulate(ring: &mut Ring, samples: &Samples) -> io::Result<()> {
     ring.go_around()?;
     let start = clock::now();
     let mut begin = start;
+    // No more samples than there is room for.
     for _ in 0..samples::ENTRIES {
         ring.go_around()?;
         let at = clock::now();

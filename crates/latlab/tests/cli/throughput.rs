@@ -146,7 +146,7 @@ fn context_has_a_figure_for_each_count_and_size() {
 }
 
 /// The process that takes the samples runs on the CPU of the ring. It once delayed a round by 0.8 ms
-/// each 20 ms.
+/// each 20 ms. The laboratory counts instructions, so that the limit holds on any machine.
 #[test]
 fn context_is_not_delayed_by_latlab() {
     let output = latlab("run context:processes=2,size=0 --for 200ms --on lab:standard --json");
