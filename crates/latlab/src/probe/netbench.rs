@@ -24,7 +24,8 @@ use std::sync::Mutex;
 /// of operations of dbench's client load file, as a thousand requests in a pseudo-random order,
 /// repeated. Throughput is that of tbench: bytes of file data read or written, in 10^6 bytes per
 /// second, without message headers. Context switches and misses are those of clients and servers
-/// over their whole lifetime, per request.
+/// over their whole lifetime, per request. latlab takes the samples a hundred times a second; on a
+/// CPU that clients or servers use, the requests of that moment are late.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 pub(super) struct Netbench {
     /// Number of clients, each with a server of its own
