@@ -83,7 +83,7 @@ impl RunnableTasks {
 }
 
 /// Computes for some microseconds, as the load of Heursch et al. 2001 does (section 4). With a pause
-/// instruction instead, a guest of the laboratory runs at a twentieth of its speed.
+/// instruction instead, a guest of the laboratory runs many times slower.
 fn compute() {
     for number in 0..1000_u32 {
         std::hint::black_box(f64::from(number).sqrt());
