@@ -16,6 +16,7 @@ mod place;
 mod reason;
 mod report;
 mod rule;
+mod summary;
 mod thread;
 mod wait;
 mod wake_up;
@@ -24,10 +25,9 @@ pub use breach::{Breach, Held};
 pub use event::{Event, EventKind, File, FileKind, Locks, OutReason, StackId, Thread, WakeContext};
 pub use judge::Judge;
 pub use marks_of_file::{MarkOfFile, marks_of_file};
-pub use reason::{CyclePart, Reason};
 pub use report::{
-    BreachReport, CycleReport, Frame, MarkedPart, PartReport, PartsReport, Report, Spread,
-    ThreadReport, Verdict, WorstCycle,
+    BreachReport, CyclePart, CycleReport, Frame, MarkedPart, PartReport, PartsReport, Reason,
+    Report, Spread, ThreadReport, Verdict, WorstCycle,
 };
 pub use rule::{Level, RULES, Rule};
 pub use wait::Wait;

@@ -183,6 +183,12 @@ impl Machine {
         (!self.config.is_empty()).then(|| self.config.get(option).map_or("n", String::as_str))
     }
 
+    /// Whether kernel code runs on to its next scheduling point after the interrupt that wakes a
+    /// task: it is not preemptible.
+    pub fn runs_to_scheduling_point(&self) -> bool {
+        matches!(self.preempt.as_deref(), Some("none" | "voluntary"))
+    }
+
     /// Whether an option of [`CONFIG`] is known to be compiled in.
     pub fn has_config(&self, option: &str) -> bool {
         self.config(option) == Some("y")

@@ -7,8 +7,6 @@ mod host;
 mod tests;
 mod worst;
 
-pub use causes::{
-    LeadingCause, leading, leading_causes, note_on_functions, runs_to_scheduling_point,
-};
+pub use causes::{LeadingCause, leading, leading_causes, note_on_functions};
 pub use host::{Suspicion, probably_host};
 pub use worst::{Next, next, worst};

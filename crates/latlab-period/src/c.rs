@@ -2,8 +2,9 @@
 
 use crate::interrupts;
 use crate::mark;
-use crate::period::{Period, Summary};
+use crate::period::Period;
 use crate::settings::{OnOverrun, Policy, Refused, Settings};
+use crate::statistics::Summary;
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr::{null, null_mut};
 use core::time::Duration;

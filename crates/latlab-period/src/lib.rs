@@ -34,8 +34,9 @@ mod statistics;
 
 pub use interrupts::prioritize;
 pub use mark::{Part, begin, end};
-pub use period::{Period, Stopped, Summary};
+pub use period::{Period, Stopped};
 pub use settings::{OnOverrun, Policy, Refused, Settings};
+pub use statistics::Summary;
 
 /// The library for C has no std, whose panic handler would print. Nothing here panics by intent.
 #[cfg(feature = "c")]

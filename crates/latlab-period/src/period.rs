@@ -2,7 +2,7 @@
 
 use crate::settings::{self, IdleLimit, OnOverrun, Refused, Settings, nanos};
 use crate::spin;
-use crate::statistics::{Begin, Statistics};
+use crate::statistics::{Begin, Statistics, Summary};
 use core::fmt;
 
 /// A loop of the calling thread. Dropping it ends what it holds: its statistics, and its limit on
@@ -37,26 +37,6 @@ impl fmt::Display for Stopped {
 }
 
 impl core::error::Error for Stopped {}
-
-/// The loop so far. Times are in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Summary {
-    /// Cycles that have started.
-    pub cycles: u64,
-    /// Cycles that ended after the next one was due.
-    pub overruns: u64,
-    /// Periods without a cycle, which were skipped.
-    pub missed: u64,
-    /// From when a cycle was due until it started: the least and the longest.
-    pub lateness_min_ns: u64,
-    /// See `lateness_min_ns`.
-    pub lateness_max_ns: u64,
-    /// Longest time from the start of a cycle until its end.
-    pub running_max_ns: u64,
-    /// By how much the thread wakes early, to spin until a cycle is due.
-    pub spin_ns: u64,
-}
 
 impl Period {
     /// Prepares the calling thread. Its first cycle starts a period after the first

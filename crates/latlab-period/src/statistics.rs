@@ -6,10 +6,29 @@
 //! at three significant digits. Another layout has another [`VERSION`]. The reader is
 //! `latlab_core::watch`.
 
-use crate::period::Summary;
 use crate::settings::{Refused, policy};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering, Ordering::Relaxed};
+
+/// The loop so far. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Summary {
+    /// Cycles that have started.
+    pub cycles: u64,
+    /// Cycles that ended after the next one was due.
+    pub overruns: u64,
+    /// Periods without a cycle, which were skipped.
+    pub missed: u64,
+    /// From when a cycle was due until it started: the least and the longest.
+    pub lateness_min_ns: u64,
+    /// See `lateness_min_ns`.
+    pub lateness_max_ns: u64,
+    /// Longest time from the start of a cycle until its end.
+    pub running_max_ns: u64,
+    /// By how much the thread wakes early, to spin until a cycle is due.
+    pub spin_ns: u64,
+}
 
 /// The first number: the bytes `latlabpd`.
 pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"latlabpd");

@@ -1,6 +1,6 @@
 //! Breaches of the rules, summed by rule, subject and stack.
 
-use super::event::StackId;
+use super::event::{StackId, priority};
 use super::rule::Rule;
 use crate::explain::Comm;
 use crate::time::Nanos;
@@ -39,6 +39,13 @@ pub struct Held {
     pub tid: u32,
     /// The kernel's priority of it.
     pub prio: i16,
+}
+
+impl Held {
+    /// Its name, ID and priority.
+    pub(super) fn describe(self) -> String {
+        format!("{} [{}, {}]", self.comm, self.tid, priority(self.prio))
+    }
 }
 
 /// Where in the cycles of a thread something happened.

@@ -21,6 +21,26 @@ pub struct Thread {
     pub comm: Comm,
 }
 
+impl Thread {
+    /// Its policy and priority, such as `SCHED_FIFO 80`.
+    pub(super) fn policy_in_words(&self) -> String {
+        match self.policy {
+            1 => format!("SCHED_FIFO {}", 99 - self.prio),
+            2 => format!("SCHED_RR {}", 99 - self.prio),
+            _ => priority(self.prio),
+        }
+    }
+}
+
+/// A priority of the kernel in the user's numbers.
+pub(super) fn priority(prio: i16) -> String {
+    match prio {
+        ..0 => "SCHED_DEADLINE".to_owned(),
+        0..100 => format!("priority {}", 99 - prio),
+        _ => "SCHED_OTHER".to_owned(),
+    }
+}
+
 /// An event of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {

@@ -2,54 +2,9 @@
 
 use super::cycle::{Finished, Part, What};
 use super::event::StackId;
-use super::report::describe;
-use super::rule::Rule;
+use super::report::{CyclePart, Reason};
 use super::wake_up::Charged;
 use crate::time::Nanos;
-use serde::{Deserialize, Serialize};
-
-/// A part of a cycle. Its place in the cycle may contain other parts; their time is not its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CyclePart {
-    /// When it began, from when the cycle was due.
-    pub from: Nanos,
-    /// From its begin to its end.
-    pub length: Nanos,
-    /// Its time without the parts within it.
-    pub own: Nanos,
-    /// The cause: before the thread ran, those of `latlab explain`, `previous-cycle` or
-    /// `unexplained`; in the cycle `preempted`, `throttled`, `blocked`, `kernel-lock`, `fault`,
-    /// `system-call`, `interrupt`, `softirq` or `program`.
-    pub cause: String,
-    /// Whether the thread was awaiting the CPU after it had slept.
-    pub waking: bool,
-    /// The task, interrupt, system call or lock.
-    pub culprit: String,
-    /// The kernel's function that delayed a waking, or the user's function in the cycle.
-    pub place: Option<String>,
-    /// The rule that it breached.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub rule: Option<Rule>,
-}
-
-/// What took the time of several cycles.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reason {
-    /// As in [`CyclePart`].
-    pub cause: String,
-    /// As in [`CyclePart`].
-    pub waking: bool,
-    /// As in [`CyclePart`].
-    pub culprit: String,
-    /// As in [`CyclePart`].
-    pub place: Option<String>,
-    /// Number of cycles in which it took time.
-    pub count: u64,
-    /// Sum of that time. For the program, the running time beyond the median of cycles in time.
-    pub total: Nanos,
-    /// The longest time in a cycle.
-    pub longest: Nanos,
-}
 
 /// The name of the user's function on a stack.
 pub(super) type PlaceOf<'a> = dyn FnMut(StackId) -> Option<String> + 'a;
@@ -126,11 +81,11 @@ fn of_part(part: &Part, due: Nanos, locks: &[&Charged], place_of: &mut PlaceOf<'
         locks.iter().find(|lock| lock.from <= part.from && part.from < lock.from + lock.length);
     let (cause, culprit) = match (&part.what, lock) {
         (What::Blocked(..) | What::KernelLock, Some(lock)) => ("kernel-lock", of_lock(lock)),
-        (What::Preempted(by), _) => ("preempted", describe(*by)),
-        (What::Throttled(by), _) => ("throttled", describe(*by)),
+        (What::Preempted(by), _) => ("preempted", by.describe()),
+        (What::Throttled(by), _) => ("throttled", by.describe()),
         (What::Blocked(place, None), _) => ("blocked", place.clone()),
         (What::Blocked(place, Some(by)), _) => {
-            ("blocked", format!("{place}, ended by {}", describe(*by)))
+            ("blocked", format!("{place}, ended by {}", by.describe()))
         }
         (What::KernelLock, None) => ("kernel-lock", "a spinlock of the kernel".to_owned()),
         (What::Fault(subject), _) => ("fault", subject.clone()),
@@ -192,16 +147,6 @@ fn of_cycle(cycle: &Finished, usual: Nanos, place_of: &mut PlaceOf<'_>) -> Vec<R
     }
     all.retain(|reason| reason.total > Nanos(0));
     all
-}
-
-impl CyclePart {
-    /// The part alone as a reason.
-    pub fn reason(&self) -> Reason {
-        let (cause, culprit, place) =
-            (self.cause.clone(), self.culprit.clone(), self.place.clone());
-        let (waking, own) = (self.waking, self.own);
-        Reason { cause, waking, culprit, place, count: 1, total: own, longest: own }
-    }
 }
 
 impl Reason {

@@ -1,13 +1,6 @@
 //! The report of a check.
 
-use super::breach::{Breach, Held};
-use super::cycle::Finished;
-use super::event::{StackId, Thread};
-use super::marks::Ended;
-use super::place::place;
-use super::reason::{CyclePart, PlaceOf, Reason, parts, reasons};
-use super::rule::{Level, RULES, Rule};
-use super::thread::Cyclic;
+use super::rule::{Level, Rule};
 use crate::histogram::Histogram;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -160,6 +153,49 @@ pub struct MarkedPart {
     pub running: Nanos,
 }
 
+/// A part of a cycle. Its place in the cycle may contain other parts; their time is not its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CyclePart {
+    /// When it began, from when the cycle was due.
+    pub from: Nanos,
+    /// From its begin to its end.
+    pub length: Nanos,
+    /// Its time without the parts within it.
+    pub own: Nanos,
+    /// The cause: before the thread ran, those of `latlab explain`, `previous-cycle` or
+    /// `unexplained`; in the cycle `preempted`, `throttled`, `blocked`, `kernel-lock`, `fault`,
+    /// `system-call`, `interrupt`, `softirq` or `program`.
+    pub cause: String,
+    /// Whether the thread was awaiting the CPU after it had slept.
+    pub waking: bool,
+    /// The task, interrupt, system call or lock.
+    pub culprit: String,
+    /// The kernel's function that delayed a waking, or the user's function in the cycle.
+    pub place: Option<String>,
+    /// The rule that it breached.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rule: Option<Rule>,
+}
+
+/// What took the time of several cycles.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// As in [`CyclePart`].
+    pub cause: String,
+    /// As in [`CyclePart`].
+    pub waking: bool,
+    /// As in [`CyclePart`].
+    pub culprit: String,
+    /// As in [`CyclePart`].
+    pub place: Option<String>,
+    /// Number of cycles in which it took time.
+    pub count: u64,
+    /// Sum of that time. For the program, the running time beyond the median of cycles in time.
+    pub total: Nanos,
+    /// The longest time in a cycle.
+    pub longest: Nanos,
+}
+
 /// Breaches of a rule at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BreachReport {
@@ -231,131 +267,19 @@ impl Report {
     }
 }
 
-impl ThreadReport {
-    pub(super) fn of(
-        cyclic: Cyclic,
-        deadline: Option<Nanos>,
-        frames: &mut dyn FnMut(u32, StackId) -> Vec<Frame>,
-    ) -> ThreadReport {
-        let thread = cyclic.thread;
-        let mut place_of = |stack| place(&frames(thread.pid, stack));
-        let cycle = CycleReport::of(&cyclic, deadline, &mut place_of);
-        let mut breaches: Vec<BreachReport> = Vec::new();
-        for breach in cyclic.breaches.take() {
-            let stack = breach.stack.map(|stack| frames(thread.pid, stack)).unwrap_or_default();
-            if is_of_watching(&breach, &stack) {
-                continue;
-            }
-            let new = BreachReport::of(breach, stack, deadline.is_some());
-            let same = |b: &&mut BreachReport| {
-                b.rule == new.rule
-                    && b.subject == new.subject
-                    && (&b.place, &b.part) == (&new.place, &new.part)
-            };
-            match breaches.iter_mut().find(same) {
-                Some(known) => known.merge(new),
-                None => breaches.push(new),
-            }
-        }
-        let rank = |rule| RULES.iter().position(|known| *known == rule);
-        breaches.sort_by_key(|b| (b.level, rank(b.rule), u64::MAX - b.count));
-        ThreadReport {
-            name: thread.comm.to_string(),
-            tid: thread.tid,
-            pid: thread.pid,
-            policy: policy(&thread),
-            cycle,
-            breaches,
-        }
-    }
-}
-
-/// Whether watching caused a page fault: the first one in the page into which the kernel copies the
-/// instructions of marks, on kernels and processors that can't emulate a NOP.
-fn is_of_watching(breach: &Breach, stack: &[Frame]) -> bool {
-    breach.rule == Rule::Fault && stack.first().is_some_and(|frame| frame.module == "[uprobes]")
-}
-
-impl CycleReport {
-    fn of(cyclic: &Cyclic, deadline: Option<Nanos>, place_of: &mut PlaceOf<'_>) -> CycleReport {
-        let usual = cyclic.in_time.quantile(0.5);
-        CycleReport {
-            waits_for: cyclic.wait.words().to_owned(),
-            count: cyclic.cycles,
-            period: cyclic.periods.median(),
-            deadline,
-            overruns: cyclic.overruns,
-            left_out: cyclic.left_out,
-            reasons: reasons(&cyclic.overran, usual, place_of),
-            latency: Spread::of(&cyclic.latency),
-            running: Spread::of(&cyclic.running),
-            response: Spread::of(&cyclic.response),
-            parts: cyclic.parts.report(cyclic.running.sum()),
-            worst: cyclic.worst.as_ref().map(|worst| WorstCycle::of(worst, place_of)),
-        }
+impl CyclePart {
+    /// The part alone as a reason.
+    pub fn reason(&self) -> Reason {
+        let (cause, culprit, place) =
+            (self.cause.clone(), self.culprit.clone(), self.place.clone());
+        let (waking, own) = (self.waking, self.own);
+        Reason { cause, waking, culprit, place, count: 1, total: own, longest: own }
     }
 }
 
 impl Spread {
     pub(super) fn of(all: &Histogram) -> Spread {
         Spread { min: all.min(), median: all.quantile(0.5), max: all.max() }
-    }
-}
-
-impl WorstCycle {
-    fn of(worst: &Finished, place_of: &mut PlaceOf<'_>) -> WorstCycle {
-        WorstCycle {
-            number: worst.number,
-            latency: worst.latency(),
-            running: worst.running(),
-            response: worst.response(),
-            parts: parts(worst, place_of),
-            marked: worst.cycle.marks.ended.iter().map(|one| one.report(worst.cycle.due)).collect(),
-        }
-    }
-}
-
-impl Ended {
-    fn report(&self, due: Nanos) -> MarkedPart {
-        MarkedPart {
-            name: self.name.clone(),
-            id: self.id,
-            from: self.from - due,
-            length: self.to - self.from,
-            running: self.running,
-        }
-    }
-}
-
-impl BreachReport {
-    fn of(breach: Breach, stack: Vec<Frame>, has_deadline: bool) -> BreachReport {
-        let level = match breach.rule {
-            Rule::Overrun if has_deadline => Level::Error,
-            rule => rule.level(),
-        };
-        BreachReport {
-            rule: breach.rule,
-            level,
-            subject: breach.subject,
-            place: place(&stack),
-            count: breach.count,
-            part: breach.part,
-            moment: breach.moment,
-            first: breach.first,
-            last: breach.last,
-            longest: breach.longest,
-            by: breach.held.map(describe),
-            stack,
-        }
-    }
-
-    fn merge(&mut self, other: BreachReport) {
-        self.count += other.count;
-        self.first = self.first.min(other.first);
-        self.last = self.last.max(other.last);
-        if other.longest > self.longest {
-            (self.longest, self.by) = (other.longest, other.by);
-        }
     }
 }
 
@@ -370,26 +294,5 @@ impl Frame {
             (Some(file), Some(line)) => format!("{function} ({file}:{line})"),
             _ => format!("{function} ({})", self.module),
         }
-    }
-}
-
-pub(super) fn describe(held: Held) -> String {
-    format!("{} [{}, {}]", held.comm, held.tid, priority(held.prio))
-}
-
-/// A priority of the kernel in the user's numbers.
-fn priority(prio: i16) -> String {
-    match prio {
-        ..0 => "SCHED_DEADLINE".to_owned(),
-        0..100 => format!("priority {}", 99 - prio),
-        _ => "SCHED_OTHER".to_owned(),
-    }
-}
-
-fn policy(thread: &Thread) -> String {
-    match thread.policy {
-        1 => format!("SCHED_FIFO {}", 99 - thread.prio),
-        2 => format!("SCHED_RR {}", 99 - thread.prio),
-        _ => priority(thread.prio),
     }
 }

@@ -81,7 +81,7 @@ fn has(evidence: &Evidence<'_>, code: &str) -> bool {
 fn preemption(evidence: &Evidence<'_>) -> Option<Remedy> {
     let machine = evidence.machine();
     let can = machine.preempt_modes.iter().any(|mode| mode == "full");
-    (can && verdict::runs_to_scheduling_point(machine)).then(|| Remedy::knob("preempt", "full"))
+    (can && machine.runs_to_scheduling_point()).then(|| Remedy::knob("preempt", "full"))
 }
 
 /// Against a limit on all real-time tasks.

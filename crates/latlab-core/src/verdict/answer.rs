@@ -1,6 +1,5 @@
 //! The answer to one cause: what it was on this machine, and what to do against it.
 
-use super::causes::runs_to_scheduling_point;
 use super::host::{Suspicion, hypervisor};
 use crate::doctor;
 use crate::machine::Machine;
@@ -172,7 +171,7 @@ fn outrank(subject: &Subject<'_>) -> &'static str {
 fn non_preemptible(subject: &Subject<'_>) -> (String, &'static str) {
     let machine = subject.machine;
     let model = machine.preempt.as_deref().unwrap_or("unknown");
-    if runs_to_scheduling_point(machine) {
+    if machine.runs_to_scheduling_point() {
         let found = match subject.culprit() {
             "" => String::new(),
             task => format!(" ({task})"),

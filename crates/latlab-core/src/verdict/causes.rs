@@ -2,7 +2,6 @@
 
 use super::answer::{Subject, answer};
 use super::host::probably_host;
-use crate::machine::Machine;
 use crate::record::Record;
 use crate::record::explained::{Explained, Share};
 use crate::time::Nanos;
@@ -91,19 +90,13 @@ fn subject<'a>(record: &'a Record, explained: &'a Explained, cause: &str) -> Sub
     }
 }
 
-/// Whether kernel code runs on to its next scheduling point after the interrupt that wakes a task,
-/// on this machine: it is not preemptible.
-pub fn runs_to_scheduling_point(machine: &Machine) -> bool {
-    matches!(machine.preempt.as_deref(), Some("none" | "voluntary"))
-}
-
 /// Returns what the function of a non-preemptible section means where kernel code is not
 /// preemptible. None on other machines, and without such sections.
 pub fn note_on_functions(record: &Record) -> Option<String> {
     let sections = record.explained.iter().flat_map(|explained| &explained.causes);
     let named = |share: &Share| share.cause == "non-preemptible" && share.function.is_some();
     let model = record.machine.preempt.as_deref().unwrap_or_default();
-    (runs_to_scheduling_point(&record.machine) && { sections }.any(named)).then(|| {
+    (record.machine.runs_to_scheduling_point() && { sections }.any(named)).then(|| {
         format!(
             "preempt={model}: the function of a non-preemptible section is where the interrupt \
              found the CPU, or where the task was switched out at last. It is not to blame: any \

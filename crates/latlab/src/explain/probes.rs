@@ -1,14 +1,14 @@
 //! Explaining the samples of probes: each sample is paired with the wake-up that the recorder saw.
 
 use super::live::LiveSummary;
-use super::summary::Summarizer;
+use super::summary::{LastEvents, Summarizer};
 use super::{LateWakeUp, recorder_failed};
 use crate::failure::{Result, lock};
 use crate::rig::Observer;
 use latlab_bpf::Recorder;
+use latlab_core::explain::Window;
 use latlab_core::explain::pairing::Pairing;
 use latlab_core::explain::threshold;
-use latlab_core::explain::{Event, Window};
 use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
 use latlab_core::record::explained::{Explained, Explanations, History};
@@ -33,16 +33,6 @@ pub(crate) struct ProbeExplainer {
     live: LiveSummary,
     /// The events before the sample that ended the measurement.
     last: Mutex<Option<LastEvents>>,
-}
-
-/// The last events of a CPU before a sample.
-pub(super) struct LastEvents {
-    pub(super) cpu: u32,
-    /// When the sample was taken, since counting began.
-    pub(super) until: Nanos,
-    /// When counting began.
-    pub(super) origin: Nanos,
-    pub(super) events: io::Result<Vec<Event>>,
 }
 
 /// A thread that measures, and its samples.

@@ -1,13 +1,12 @@
 //! The explanations of all late wake-ups of a run, summarized for its record.
 
 use super::LateWakeUp;
-use super::probes::LastEvents;
 use crate::cause;
 use latlab_bpf::Recorder;
 use latlab_core::explain::charge::{Circumstances, Explanation};
-use latlab_core::explain::history;
 use latlab_core::explain::names::Names;
 use latlab_core::explain::summary::{self, Summary};
+use latlab_core::explain::{Event, history};
 use latlab_core::machine::{Machine, TimeDomain};
 use latlab_core::record::explained::{Cost, Explained, Explanations, History};
 use latlab_core::symbols::{NoSymbols, Symbols};
@@ -16,6 +15,7 @@ use latlab_sys::machine::interrupts;
 use latlab_sys::root::Root;
 use latlab_sys::sched::LargestShare;
 use std::cmp::Reverse;
+use std::io;
 
 /// Explains late wake-ups as they arrive: the events of one take up to a hundred times the memory
 /// of its explanation.
@@ -50,6 +50,16 @@ struct ExplainedWakeUp {
     explanation: Explanation,
     recorded: bool,
     torn: bool,
+}
+
+/// The last events of a CPU before a sample.
+pub(super) struct LastEvents {
+    pub(super) cpu: u32,
+    /// When the sample was taken, since counting began.
+    pub(super) until: Nanos,
+    /// When counting began.
+    pub(super) origin: Nanos,
+    pub(super) events: io::Result<Vec<Event>>,
 }
 
 /// Number of worst wake-ups that are kept. With twice as many, the less late half is dropped.
@@ -102,7 +112,7 @@ impl Summarizer {
     }
 
     /// The activities in the last second before a sample.
-    pub(super) fn history(&self, last: LastEvents) -> std::io::Result<History> {
+    pub(super) fn history(&self, last: LastEvents) -> io::Result<History> {
         const KEPT: Nanos = Nanos::from_secs(1);
         let LastEvents { cpu, until, origin, events } = last;
         let end = origin + until;

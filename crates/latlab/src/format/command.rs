@@ -1,7 +1,7 @@
 //! Commands that repeat a measurement, as the user would type them.
 
 use super::part::with;
-use super::scan::written;
+use super::part::written;
 use crate::load::LOADS;
 use crate::part::{self, Entry};
 use crate::probe::PROBES;

@@ -49,8 +49,7 @@ pub(crate) fn culprit_in(
     function: Option<&str>,
     length: Nanos,
 ) -> String {
-    let only_found =
-        cause == "non-preemptible" && verdict::runs_to_scheduling_point(&record.machine);
+    let only_found = cause == "non-preemptible" && record.machine.runs_to_scheduling_point();
     let named = match function.filter(|_| only_found) {
         Some(function) => printable(&format!("{culprit}, found in {function}")),
         None => culprit_and_function(cause, culprit, function),

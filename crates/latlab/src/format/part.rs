@@ -1,7 +1,6 @@
 //! Parts of a plan as on the command line, with the units of times and sizes.
 
 use super::plain;
-use super::scan::written;
 use crate::call::CALLS;
 use crate::load::LOADS;
 use crate::part::Entry;
@@ -18,6 +17,14 @@ const COMMAND: &str = "command";
 /// Formats a probe, load or call as on the command line.
 pub(crate) fn part(part: &Part) -> String {
     with(part, |_, _| true)
+}
+
+/// Formats a time as on the command line.
+pub(crate) fn written(time: Nanos) -> String {
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+    let fits = |(_, scale): &&(&str, u64)| time.0 >= *scale && time.0.is_multiple_of(*scale);
+    let (unit, scale) = units.iter().find(fits).unwrap_or(&("ns", 1));
+    format!("{}{unit}", time.0 / scale)
 }
 
 /// Formats a part with those parameters that are `wanted`.

@@ -10,14 +10,6 @@ pub(crate) fn call(call: &Part) -> String {
     printable(&part(call))
 }
 
-/// Formats a time as on the command line.
-pub(crate) fn written(time: Nanos) -> String {
-    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-    let fits = |(_, scale): &&(&str, u64)| time.0 >= *scale && time.0.is_multiple_of(*scale);
-    let (unit, scale) = units.iter().find(fits).unwrap_or(&("ns", 1));
-    format!("{}{unit}", time.0 / scale)
-}
-
 /// Returns the name of an interrupt source on the command line.
 pub(crate) fn interrupt(interrupt: Interrupt) -> &'static str {
     let known = Interrupt::ALL.iter().find(|(_, one)| *one == interrupt);

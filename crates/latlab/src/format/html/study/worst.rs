@@ -3,7 +3,7 @@
 use super::StudyPage;
 use crate::format::html::figure::Level;
 use crate::format::html::{Scope, explained, paths};
-use crate::format::scan::written;
+use crate::format::part::written;
 use crate::format::{micro, printable};
 use latlab_core::plan::Length;
 use latlab_core::study::Cell;
