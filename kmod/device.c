@@ -93,10 +93,14 @@ static long switches(void __user *user)
 static long inject(void __user *user)
 {
 	struct latlab_inject inject;
+	int err;
 
 	if (copy_from_user(&inject, user, sizeof(inject)))
 		return -EFAULT;
-	return latlab_inject(&inject);
+	err = latlab_inject(&inject);
+	if (err)
+		return err;
+	return copy_to_user(user, &inject, sizeof(inject)) ? -EFAULT : 0;
 }
 
 static long version(void __user *user)

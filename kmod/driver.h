@@ -25,7 +25,7 @@ void latlab_keep_busy(u64 served, u64 busy);
 void latlab_interrupted(u64 due, u64 served);
 
 /* inject.c: delays of known cause and length. */
-int latlab_inject(const struct latlab_inject *inject);
+int latlab_inject(struct latlab_inject *inject);
 
 /* schedule.c: duration of a switch to a task. */
 int latlab_watch(struct latlab_watch *watch);

@@ -100,11 +100,15 @@ static void serve_softirq(u64 until)
 struct callback {
 	struct hrtimer timer;
 	u64 until;
+	u64 began;
 };
 
 static noinline enum hrtimer_restart latlab_timer_callback(struct hrtimer *timer)
 {
-	keep_until(container_of(timer, struct callback, timer)->until);
+	struct callback *callback = container_of(timer, struct callback, timer);
+
+	callback->began = ktime_get_ns();
+	keep_until(callback->until);
 	return HRTIMER_NORESTART;
 }
 
@@ -119,8 +123,11 @@ static void setup(struct hrtimer *timer)
 #endif
 }
 
-/* The timer interrupts the wait. If timers fire at ticks only, it may expire after the wait. */
-static void set_timer(u64 at, u64 until)
+/*
+ * The timer interrupts the wait. If timers fire at ticks only, it may expire after the wait. Returns
+ * when its callback began, or else when the wait ended.
+ */
+static u64 set_timer(u64 at, u64 until)
 {
 	struct callback callback = { .until = until };
 
@@ -129,9 +136,10 @@ static void set_timer(u64 at, u64 until)
 	latlab_wait_until(until);
 	hrtimer_cancel(&callback.timer);
 	destroy_hrtimer_on_stack(&callback.timer);
+	return callback.began ?: ktime_get_ns();
 }
 
-int latlab_inject(const struct latlab_inject *inject)
+int latlab_inject(struct latlab_inject *inject)
 {
 	u64 at = inject->at, until = inject->until;
 
@@ -142,10 +150,11 @@ int latlab_inject(const struct latlab_inject *inject)
 	if (until < at || until - at > LATLAB_LONGEST_DELAY_NS)
 		return -EINVAL;
 	if (inject->cause == LATLAB_TIMER_CALLBACK) {
-		set_timer(at, until);
+		inject->at = set_timer(at, until);
 		return 0;
 	}
 	latlab_wait_until(at);
+	inject->at = ktime_get_ns();
 	switch (inject->cause) {
 	case LATLAB_INTERRUPTS_OFF:
 		latlab_interrupts_off(until);

@@ -11,7 +11,7 @@
 #include <linux/types.h>
 
 /* Incremented with every change of the interface. */
-#define LATLAB_VERSION		5
+#define LATLAB_VERSION		6
 
 /* Number of parts of the loop, from the first, whose times are returned. */
 #define LATLAB_PARTS		64
@@ -122,7 +122,7 @@ enum latlab_cause {
 
 /* A delay. Begins at once if its time is past; the call returns when it is over. */
 struct latlab_inject {
-	__u64 at;		/* in: when it begins, at most LATLAB_LONGEST_DELAY_NS ahead */
+	__u64 at;		/* in: when it begins, at most LATLAB_LONGEST_DELAY_NS ahead; out: when it began */
 	__u64 until;		/* in: when it ends, at most LATLAB_LONGEST_DELAY_NS after that */
 	__u32 cause;		/* in: enum latlab_cause */
 	__u32 zero;		/* in: 0 */
@@ -135,6 +135,6 @@ struct latlab_inject {
 #define LATLAB_IOC_WAIT		_IOWR(0xEF, 0x03, struct latlab_wait)
 #define LATLAB_IOC_WATCH	_IOR(0xEF, 0x04, struct latlab_watch)
 #define LATLAB_IOC_SWITCHES	_IOR(0xEF, 0x05, struct latlab_switches)
-#define LATLAB_IOC_INJECT	_IOW(0xEF, 0x06, struct latlab_inject)
+#define LATLAB_IOC_INJECT	_IOWR(0xEF, 0x06, struct latlab_inject)
 
 #endif

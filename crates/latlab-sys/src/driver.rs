@@ -207,7 +207,7 @@ pub struct Version {
 
 impl Version {
     /// The version that this program needs.
-    pub const OURS: u32 = 5;
+    pub const OURS: u32 = 6;
 
     /// Whether the machine has the device of [`InterruptSource::Device`].
     pub fn has_device(&self) -> bool {
@@ -266,7 +266,7 @@ const ARM: libc::Ioctl = call(READ | WRITE, KIND, 2, size_of::<Arm>());
 const WAIT: libc::Ioctl = call(READ | WRITE, KIND, 3, size_of::<Arrival>());
 const WATCH: libc::Ioctl = call(READ, KIND, 4, size_of::<Watch>());
 const SWITCHES: libc::Ioctl = call(READ, KIND, 5, size_of::<WatchedSwitches>());
-const INJECT: libc::Ioctl = call(WRITE, KIND, 6, size_of::<Inject>());
+const INJECT: libc::Ioctl = call(READ | WRITE, KIND, 6, size_of::<Inject>());
 
 impl Driver {
     /// The longest delay that [`Driver::inject`] causes, and the longest time until it begins.
@@ -349,12 +349,14 @@ impl Driver {
     }
 
     /// Delays all tasks on the CPU of the caller, by this cause, from `at` until `until` on
-    /// `CLOCK_MONOTONIC`, and then returns. EINVAL if the delay or the time until it begins exceeds
+    /// `CLOCK_MONOTONIC`, and then returns when it began: later than `at` where other tasks kept the
+    /// caller from running. EINVAL if the delay or the time until it begins exceeds
     /// [`Driver::LONGEST_DELAY`], or if it ends before it begins.
     #[inline]
-    pub fn inject(&self, cause: DelayCause, at: Nanos, until: Nanos) -> io::Result<()> {
+    pub fn inject(&self, cause: DelayCause, at: Nanos, until: Nanos) -> io::Result<Nanos> {
         let mut inject = Inject { at: at.0, until: until.0, cause: cause as u32, zero: 0 };
-        self.ask(INJECT, &mut inject)
+        self.ask(INJECT, &mut inject)?;
+        Ok(Nanos(inject.at))
     }
 
     #[inline]

@@ -41,13 +41,12 @@ fn driver_constants_match_the_header() {
         (WAIT, 3, "_IOWR", "wait"),
         (WATCH, 4, "_IOR", "watch"),
         (SWITCHES, 5, "_IOR", "switches"),
-        (INJECT, 6, "_IOW", "inject"),
+        (INJECT, 6, "_IOWR", "inject"),
     ] {
         let words = format!("{kind}(0xEF, 0x{index:02X}, struct latlab_{of})");
         assert_eq!(defined(&format!("LATLAB_IOC_{}", of.to_uppercase())), words);
         let direction = match kind {
             "_IOR" => READ,
-            "_IOW" => WRITE,
             _ => READ | WRITE,
         };
         assert_eq!((number >> 30, number & 0xFFFF), (direction, 0xEF00 | index));

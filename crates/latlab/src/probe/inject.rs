@@ -186,10 +186,11 @@ impl Inject {
             if !task.wait_for(|| Ok(clock::sleep_until(at - AHEAD)))? {
                 break;
             }
-            if clock::now() > at && !matches!(injector, Injector::None) {
+            let began = injector.inject(at, due + self.time)?;
+            // From then on the thread may have been woken on time.
+            if began.is_some_and(|began| began > due) {
                 late.fetch_add(1, Relaxed);
             }
-            injector.inject(at, due + self.time)?;
         }
         Ok(())
     }

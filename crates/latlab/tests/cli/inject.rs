@@ -96,6 +96,18 @@ fn cause_none_delays_nothing_and_repeats_exactly() {
     assert_eq!(injected("timer-callback", &words).stdout, late.stdout);
 }
 
+/// A task of higher priority runs for 100 us of each ms. It meets the task that injects the delay
+/// after that has been woken on time, while it awaits the start of the delay.
+#[test]
+fn delays_that_begin_late_are_counted() {
+    let words = "--count 100 --load cpu:busy=100us,every=1ms,policy=fifo,priority=95 --on lab:rt";
+    let output = injected("interrupts-off,interval=6300us,priority=50", words);
+    let record = &records(&output)[0];
+    let late = record.warnings.iter().any(|warning| warning.code == "late-delay");
+    let is_missing = record.series[0].min.0 < TIME;
+    assert!(is_missing && late, "{:?}, {:?}", record.series, record.warnings);
+}
+
 /// There the thread waits for the tick, as would a delay that is to begin before it.
 #[test]
 fn delays_before_expiry_are_refused_with_tick_timers() {

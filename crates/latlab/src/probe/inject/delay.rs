@@ -142,18 +142,21 @@ impl Injector {
         }
     }
 
-    /// Occupies the CPU from `at` until `until`. To be called shortly before `at`.
-    pub(super) fn inject(&self, at: Nanos, until: Nanos) -> io::Result<()> {
+    /// Occupies the CPU from `at` until `until`. To be called shortly before `at`. Returns when that
+    /// began; none if it occupies nothing.
+    pub(super) fn inject(&self, at: Nanos, until: Nanos) -> io::Result<Option<Nanos>> {
         match self {
-            Injector::None => Ok(()),
+            Injector::None => Ok(None),
             Injector::Task(_) => {
+                let began = clock::spin_until(at);
                 clock::spin_until(until);
-                Ok(())
+                Ok(Some(began))
             }
-            Injector::Driver(driver, cause) => driver.inject(*cause, at, until),
+            Injector::Driver(driver, cause) => driver.inject(*cause, at, until).map(Some),
             Injector::Device(driver) => {
-                let begin = clock::spin_until(at);
-                driver.arm(InterruptSource::DeviceAtOnce { busy: until - begin }).map(drop)
+                let began = clock::spin_until(at);
+                driver.arm(InterruptSource::DeviceAtOnce { busy: until - began })?;
+                Ok(Some(began))
             }
         }
     }
