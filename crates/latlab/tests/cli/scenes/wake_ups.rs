@@ -134,9 +134,11 @@ impl Scene {
             "interrupt" | "timer-callbacks" | "dispatch" | "idle-exit" => charge.ns.0 <= SHORT,
             "softirq" => self.kernel != "rt",
             // Until 26 November 2026 no lock was known. On PREEMPT_RT, a page fault sleeps while
-            // the load holds a spinlock of the memory management: seen in 2 of 250 scenes.
+            // the load, or latlab itself, which keeps the explanations, holds a spinlock of the
+            // memory management: seen in 2 of 250 scenes.
             "lock" => {
-                let held = charge.culprit.starts_with("spinlock held by load:");
+                let holders = ["spinlock held by load:", "spinlock held by latlab:"];
+                let held = holders.iter().any(|holder| charge.culprit.starts_with(holder));
                 self.kernel == "rt" && self.truth.0 == "page-fault" && held && charge.ns.0 <= SHORT
             }
             // The waits of a task that sleeps of its own accord are no sections.
