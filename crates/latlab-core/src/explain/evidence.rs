@@ -105,19 +105,25 @@ impl Window {
 
     /// Returns since when the IRQ or softirq thread that woke the task was runnable: its interrupt
     /// has been handled, and only the thread was waited for. 0 where that is not known, none where no
-    /// such thread woke the task.
+    /// such thread woke the task. What wakes the thread after that is the release of a lock that it
+    /// waited for, such as that of softirqs on `PREEMPT_RT`.
     pub fn thread_runnable(&self) -> Option<Nanos> {
         if !self.waker.is_interrupt_thread() || self.woken_by().is_some() {
             return None;
         }
         let is_it = |task: Task| task.pid == self.waker.pid;
-        let begins = |event: &&Event| match event.kind {
-            EventKind::Waking { task, .. } => is_it(task),
-            EventKind::Switch { preempted, .. } => is_it(event.task) && !preempted,
-            _ => false,
+        let wakes =
+            |event: &Event| matches!(event.kind, EventKind::Waking { task, .. } if is_it(task));
+        let ends = |event: &Event| {
+            is_it(event.task) && matches!(event.kind, EventKind::Switch { preempted: false, .. })
         };
-        let until = self.before_waking().iter().take_while(|event| event.at <= self.waking);
-        Some(until.filter(begins).last().map(|event| event.at).unwrap_or_default())
+        let events = self.before_waking();
+        let until = &events[..events.partition_point(|event| event.at <= self.waking)];
+        let (before, since_due) =
+            until.split_at(until.partition_point(|event| event.at < self.expiry.max(self.due)));
+        let first = since_due.iter().find(|event| wakes(event));
+        let last = || before.iter().rfind(|event| wakes(event) || ends(event));
+        Some(first.or_else(last).map(|event| event.at).unwrap_or_default())
     }
 
     /// Whether the task is due, and its interrupt has not come. Where an IRQ or softirq thread woke

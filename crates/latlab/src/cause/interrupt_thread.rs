@@ -4,12 +4,12 @@ use super::Cause;
 use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
-use latlab_core::explain::{Task, Window};
+use latlab_core::explain::{Event, EventKind, Task, Window};
 
 /// The interrupt had been handled, but the IRQ thread that it woke had not woken the task yet.
 ///
 /// Recognized by the name of the waker (`irq/…`, or ksoftirqd and ktimers, which run the softirqs
-/// of real-time kernels), from the wake-up of that thread until it wakes the task
+/// of real-time kernels), from the end of the handler that woke that thread until it wakes the task
 /// (Documentation/core-api/genericirq.rst, threaded handlers; `threadirqs` in
 /// Documentation/admin-guide/kernel-parameters.txt). Where a task of no lower priority has the CPU
 /// meanwhile, it is named: the thread is `behind` it, and needs a higher priority. Softirqs that run
@@ -28,9 +28,16 @@ impl Cause for InterruptThread {
     fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
         let activity = &segment.activity;
         let thread = window.waker;
+        // Softirqs are raised in a handler, and their thread is woken after it.
+        let handled =
+            |event: &Event| event.at == segment.from && event.kind == EventKind::InterruptEnd;
+        let is_awaited = |since| {
+            segment.from >= since
+                || segment.to == since && segment.events(window).iter().any(handled)
+        };
         let chain = segment.phase == Phase::Due
             && activity.interrupt.is_none()
-            && window.thread_runnable().is_some_and(|since| segment.from >= since);
+            && window.thread_runnable().is_some_and(is_awaited);
         let is_in_front =
             |task: &Task| task.pid != thread.pid && !task.is_idle() && task.prio <= thread.prio;
         let behind = activity.task.filter(is_in_front);
@@ -129,6 +136,40 @@ mod tests {
         assert_eq!(culprit.behind, Some(task(URGENT)));
         // A tick that was due earlier came late, too.
         assert_eq!(charged(&scene(14_000), METAL)[0], ("interrupts-off", 15_000));
+    }
+
+    /// The thread is woken on the way out of the interrupt.
+    #[test]
+    fn thread_is_charged_from_the_end_of_the_handler_that_raised_the_softirq() {
+        let mut window = scene(&[
+            (10_400, STRESS, timer_upon(PROGRAM)),
+            (12_000, STRESS, EventKind::InterruptEnd),
+            (12_400, STRESS, EventKind::Waking { task: task(KSOFTIRQD), cpu: 0 }),
+            (13_000, STRESS, EventKind::Switch { next: task(KSOFTIRQD), preempted: true }),
+        ]);
+        window.waker = task(KSOFTIRQD);
+        let charges = charged(&window, METAL);
+        assert_eq!(charges[1], ("interrupt-thread", 400));
+        assert_eq!(explain(&window, &METAL).unexplained, Nanos(0));
+    }
+
+    /// On PREEMPT_RT, a task that runs softirqs holds a lock that the thread then waits for.
+    #[test]
+    fn thread_is_charged_while_it_waits_for_a_lock() {
+        let mut window = scene(&[
+            (10_400, STRESS, timer_upon(PROGRAM)),
+            (11_000, STRESS, EventKind::Waking { task: task(KSOFTIRQD), cpu: 0 }),
+            (12_000, STRESS, EventKind::InterruptEnd),
+            (13_000, STRESS, EventKind::Switch { next: task(KSOFTIRQD), preempted: true }),
+            (14_000, KSOFTIRQD, EventKind::Switch { next: task(STRESS), preempted: false }),
+            (18_000, STRESS, EventKind::Waking { task: task(KSOFTIRQD), cpu: 0 }),
+            (18_500, STRESS, EventKind::Switch { next: task(KSOFTIRQD), preempted: true }),
+        ]);
+        window.waker = task(KSOFTIRQD);
+        let charges = charged(&window, METAL);
+        let thread = charges.iter().filter(|(cause, _)| *cause == "interrupt-thread");
+        assert_eq!(thread.map(|(_, time)| time).sum::<u64>(), 8_000);
+        assert_eq!(explain(&window, &METAL).unexplained, Nanos(0));
     }
 
     /// On PREEMPT_RT, timers of programs expire in a thread that runs softirqs.
