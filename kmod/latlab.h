@@ -122,7 +122,7 @@ enum latlab_cause {
 
 /* A delay. Begins at once if its time is past; the call returns when it is over. */
 struct latlab_inject {
-	__u64 at;		/* in: when it begins, at most LATLAB_LONGEST_DELAY_NS ahead; out: when it began */
+	__u64 at;		/* in: when it begins, at most LATLAB_LONGEST_DELAY_NS ahead; out: when it was about to begin */
 	__u64 until;		/* in: when it ends, at most LATLAB_LONGEST_DELAY_NS after that */
 	__u32 cause;		/* in: enum latlab_cause */
 	__u32 zero;		/* in: 0 */

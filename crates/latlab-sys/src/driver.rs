@@ -349,7 +349,7 @@ impl Driver {
     }
 
     /// Delays all tasks on the CPU of the caller, by this cause, from `at` until `until` on
-    /// `CLOCK_MONOTONIC`, and then returns when it began: later than `at` where other tasks kept the
+    /// `CLOCK_MONOTONIC`, and then returns when it was about to begin: later than `at` where other tasks kept the
     /// caller from running. EINVAL if the delay or the time until it begins exceeds
     /// [`Driver::LONGEST_DELAY`], or if it ends before it begins.
     #[inline]

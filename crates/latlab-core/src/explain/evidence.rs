@@ -105,8 +105,8 @@ impl Window {
 
     /// Returns since when the IRQ or softirq thread that woke the task was runnable: its interrupt
     /// has been handled, and only the thread was waited for. 0 where that is not known, none where no
-    /// such thread woke the task. What wakes the thread after that is the release of a lock that it
-    /// waited for, such as that of softirqs on `PREEMPT_RT`.
+    /// such thread woke the task. Other wake-ups than those by interrupts release the thread from the
+    /// wait for a lock, such as that of softirqs on `PREEMPT_RT`.
     pub fn thread_runnable(&self) -> Option<Nanos> {
         if !self.waker.is_interrupt_thread() || self.woken_by().is_some() {
             return None;
@@ -119,11 +119,21 @@ impl Window {
         };
         let events = self.before_waking();
         let until = &events[..events.partition_point(|event| event.at <= self.waking)];
-        let (before, since_due) =
-            until.split_at(until.partition_point(|event| event.at < self.expiry.max(self.due)));
-        let first = since_due.iter().find(|event| wakes(event));
-        let last = || before.iter().rfind(|event| wakes(event) || ends(event));
-        Some(first.or_else(last).map(|event| event.at).unwrap_or_default())
+        let due = until.partition_point(|event| event.at < self.expiry.max(self.due));
+        // In a handler, or on the way out of one.
+        let by_interrupt = |place: &usize| {
+            let after_handler = place.checked_sub(1).map(|before| until[before].kind);
+            after_handler == Some(EventKind::InterruptEnd)
+                || Activity::at(until[*place].at, until).interrupt.is_some()
+        };
+        let last = until[..due].iter().rposition(|event| wakes(event) || ends(event));
+        let pending = last.filter(|place| wakes(&until[*place]));
+        let since_due = || (due..until.len()).filter(|place| wakes(&until[*place]));
+        let since = pending
+            .or_else(|| since_due().filter(by_interrupt).last())
+            .or_else(|| since_due().next())
+            .or(last);
+        Some(since.map(|place| until[place].at).unwrap_or_default())
     }
 
     /// Whether the task is due, and its interrupt has not come. Where an IRQ or softirq thread woke

@@ -172,6 +172,44 @@ mod tests {
         assert_eq!(explain(&window, &METAL).unexplained, Nanos(0));
     }
 
+    /// It was woken for another softirq first, and slept until the interrupt came, which was late.
+    #[test]
+    fn thread_that_sleeps_again_is_waited_for_from_its_next_interrupt_on() {
+        let mut window = scene(&[
+            (10_400, STRESS, EventKind::Interrupt { line: Line::Device(24), context: PROGRAM }),
+            (11_000, STRESS, EventKind::InterruptEnd),
+            (11_200, STRESS, EventKind::Waking { task: task(KSOFTIRQD), cpu: 0 }),
+            (11_500, STRESS, EventKind::Switch { next: task(KSOFTIRQD), preempted: true }),
+            (12_000, KSOFTIRQD, EventKind::Switch { next: task(STRESS), preempted: false }),
+            (17_000, STRESS, timer_upon(KERNEL)),
+            (18_000, STRESS, EventKind::InterruptEnd),
+            (18_200, STRESS, EventKind::Waking { task: task(KSOFTIRQD), cpu: 0 }),
+            (18_500, STRESS, EventKind::Switch { next: task(KSOFTIRQD), preempted: true }),
+        ]);
+        window.waker = task(KSOFTIRQD);
+        let charges = charged(&window, METAL);
+        let thread = charges.iter().filter(|(cause, _)| *cause == "interrupt-thread");
+        assert_eq!(thread.map(|(_, time)| time).sum::<u64>(), 2_000);
+    }
+
+    /// It was woken before the task was due, and has to wait for a lock after that.
+    #[test]
+    fn thread_that_is_pending_when_the_task_is_due_is_charged_while_it_waits_for_a_lock() {
+        let mut window = scene(&[
+            (9_000, STRESS, EventKind::Waking { task: task(KSOFTIRQD), cpu: 0 }),
+            (10_400, STRESS, timer_upon(PROGRAM)),
+            (12_000, STRESS, EventKind::InterruptEnd),
+            (13_000, STRESS, EventKind::Switch { next: task(KSOFTIRQD), preempted: true }),
+            (14_000, KSOFTIRQD, EventKind::Switch { next: task(STRESS), preempted: false }),
+            (18_000, STRESS, EventKind::Waking { task: task(KSOFTIRQD), cpu: 0 }),
+            (18_500, STRESS, EventKind::Switch { next: task(KSOFTIRQD), preempted: true }),
+        ]);
+        window.waker = task(KSOFTIRQD);
+        let charges = charged(&window, METAL);
+        let thread = charges.iter().filter(|(cause, _)| *cause == "interrupt-thread");
+        assert_eq!(thread.map(|(_, time)| time).sum::<u64>(), 8_000);
+    }
+
     /// On PREEMPT_RT, timers of programs expire in a thread that runs softirqs.
     #[test]
     fn thread_that_calls_timers_is_charged_until_it_runs() {
