@@ -349,8 +349,8 @@ impl Driver {
     }
 
     /// Delays all tasks on the CPU of the caller, by this cause, from `at` until `until` on
-    /// `CLOCK_MONOTONIC`, and then returns when it was about to begin: later than `at` where other tasks kept the
-    /// caller from running. EINVAL if the delay or the time until it begins exceeds
+    /// `CLOCK_MONOTONIC`. Returns, after that, when it was about to begin: later than `at` where other
+    /// tasks kept the caller from running. EINVAL if the delay or the time until it begins exceeds
     /// [`Driver::LONGEST_DELAY`], or if it ends before it begins.
     #[inline]
     pub fn inject(&self, cause: DelayCause, at: Nanos, until: Nanos) -> io::Result<Nanos> {
