@@ -130,7 +130,7 @@ impl Window {
         let pending = last.filter(|place| wakes(&until[*place]));
         let since_due = || (due..until.len()).filter(|place| wakes(&until[*place]));
         let since = pending
-            .or_else(|| since_due().filter(by_interrupt).last())
+            .or_else(|| since_due().rfind(by_interrupt))
             .or_else(|| since_due().next())
             .or(last);
         Some(since.map(|place| until[place].at).unwrap_or_default())
