@@ -127,7 +127,10 @@ impl Window {
                 || Activity::at(until[*place].at, until).interrupt.is_some()
         };
         let last = until[..due].iter().rposition(|event| wakes(event) || ends(event));
+        let runs =
+            |event: &Event| matches!(event.kind, EventKind::Switch { next, .. } if is_it(next));
         let pending = last.filter(|place| wakes(&until[*place]));
+        let pending = pending.filter(|place| !until[*place..due].iter().any(runs));
         let since_due = || (due..until.len()).filter(|place| wakes(&until[*place]));
         let since = pending
             .or_else(|| since_due().rfind(by_interrupt))
