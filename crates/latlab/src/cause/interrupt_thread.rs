@@ -47,7 +47,14 @@ impl Cause for InterruptThread {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::cause::tests::*;
+
+    /// The time that is charged to the thread, in ns.
+    fn awaited(window: &Window, circumstances: Circumstances) -> u64 {
+        let all = charged(window, circumstances).into_iter();
+        all.filter(|(cause, _)| *cause == "interrupt-thread").map(|(_, time)| time).sum()
+    }
 
     #[test]
     fn interrupt_thread_is_charged_from_its_own_wake_up() {
@@ -92,10 +99,7 @@ mod tests {
                 (18_000, URGENT, EventKind::Switch { next: task(THREAD), preempted: true }),
             ]);
             window.waker = task(THREAD);
-            let thread = charged(&window, GUEST)
-                .into_iter()
-                .filter(|(cause, _)| *cause == "interrupt-thread");
-            assert_eq!(thread.map(|(_, time)| time).sum::<u64>(), 4_000 + 1_500 + 2_000);
+            assert_eq!(awaited(&window, GUEST), 4_000 + 1_500 + 2_000);
         }
     }
 
@@ -166,9 +170,7 @@ mod tests {
             (18_500, STRESS, EventKind::Switch { next: task(KSOFTIRQD), preempted: true }),
         ]);
         window.waker = task(KSOFTIRQD);
-        let charges = charged(&window, METAL);
-        let thread = charges.iter().filter(|(cause, _)| *cause == "interrupt-thread");
-        assert_eq!(thread.map(|(_, time)| time).sum::<u64>(), 8_000);
+        assert_eq!(awaited(&window, METAL), 8_000);
         assert_eq!(explain(&window, &METAL).unexplained, Nanos(0));
     }
 
@@ -187,9 +189,7 @@ mod tests {
             (18_500, STRESS, EventKind::Switch { next: task(KSOFTIRQD), preempted: true }),
         ]);
         window.waker = task(KSOFTIRQD);
-        let charges = charged(&window, METAL);
-        let thread = charges.iter().filter(|(cause, _)| *cause == "interrupt-thread");
-        assert_eq!(thread.map(|(_, time)| time).sum::<u64>(), 2_000);
+        assert_eq!(awaited(&window, METAL), 2_000);
     }
 
     /// It was woken before the task was due, and has to wait for a lock after that.
@@ -205,9 +205,7 @@ mod tests {
             (18_500, STRESS, EventKind::Switch { next: task(KSOFTIRQD), preempted: true }),
         ]);
         window.waker = task(KSOFTIRQD);
-        let charges = charged(&window, METAL);
-        let thread = charges.iter().filter(|(cause, _)| *cause == "interrupt-thread");
-        assert_eq!(thread.map(|(_, time)| time).sum::<u64>(), 8_000);
+        assert_eq!(awaited(&window, METAL), 8_000);
     }
 
     /// On PREEMPT_RT, timers of programs expire in a thread that runs softirqs.
