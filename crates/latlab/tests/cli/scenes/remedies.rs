@@ -139,10 +139,12 @@ fn interrupt_thread_above_the_task_is_mended_by_a_higher_priority() {
 
 const ADAPTING: &str = "adapting by transparent and inherit";
 
+/// The interval was 1 ms at first. Of the 16 phases to the probe's period that this gives, one or two
+/// are late, and the share depends on which: below 60 % where the handler is almost over.
 #[test]
 fn interrupt_thread_that_wakes_the_task_is_raised_above_another() {
     let words = "--above 30us realfeel:device=hpet,frequency=128,priority=80 --load \
-                 interrupts:source=device,every=1ms,busy=100us --count 100 --on lab:rt";
+                 interrupts:source=device,every=730us,busy=100us --count 100 --on lab:rt";
     let record = assert_helping(words, &[(ADAPTING, 3.0)]);
     assert_charged(&record, "interrupt-thread", "irq/16-hpet2 behind irq/10-latlab", 60);
 }
