@@ -18,6 +18,7 @@ pub mod segment;
 mod stolen;
 pub mod summary;
 pub mod terms;
+mod thread;
 pub mod threshold;
 
 use crate::time::Nanos;

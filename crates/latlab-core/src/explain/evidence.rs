@@ -103,69 +103,6 @@ impl Window {
         handler
     }
 
-    /// Returns since when the IRQ or softirq thread that woke the task was runnable: its interrupt
-    /// has been handled, and only the thread was waited for. 0 where that is not known, none where no
-    /// such thread woke the task. Other wake-ups than those by interrupts release the thread from the
-    /// wait for a lock, such as that of softirqs on `PREEMPT_RT`.
-    pub fn thread_runnable(&self) -> Option<Nanos> {
-        if !self.waker.is_interrupt_thread() || self.woken_by().is_some() {
-            return None;
-        }
-        let is_it = |task: Task| task.pid == self.waker.pid;
-        let wakes =
-            |event: &Event| matches!(event.kind, EventKind::Waking { task, .. } if is_it(task));
-        let ends = |event: &Event| {
-            is_it(event.task) && matches!(event.kind, EventKind::Switch { preempted: false, .. })
-        };
-        let events = self.before_waking();
-        let until = &events[..events.partition_point(|event| event.at <= self.waking)];
-        let due = until.partition_point(|event| event.at < self.expiry.max(self.due));
-        // In a handler, or on the way out of one.
-        let by_interrupt = |place: &usize| {
-            let after_handler = place.checked_sub(1).map(|before| until[before].kind);
-            after_handler == Some(EventKind::InterruptEnd)
-                || Activity::at(until[*place].at, until).interrupt.is_some()
-        };
-        let last = until[..due].iter().rposition(|event| wakes(event) || ends(event));
-        let runs =
-            |event: &Event| matches!(event.kind, EventKind::Switch { next, .. } if is_it(next));
-        let pending = last.filter(|place| wakes(&until[*place]));
-        let pending = pending.filter(|place| !until[*place..due].iter().any(runs));
-        let since_due = || (due..until.len()).filter(|place| wakes(&until[*place]));
-        let since = pending
-            .or_else(|| since_due().rfind(by_interrupt))
-            .or_else(|| since_due().next())
-            .or(last);
-        Some(since.map(|place| until[place].at).unwrap_or_default())
-    }
-
-    /// Whether the task is due, and its interrupt has not come. Where an IRQ or softirq thread woke
-    /// it, the interrupt has come when that thread is woken; or, if it was runnable before, with the
-    /// first interrupt. None comes where the first is on time for a timer of its own: while the
-    /// softirq of timers is pending, Linux programs no interrupt for more of them
-    /// (`softirq_activated` in kernel/time/hrtimer.c).
-    pub fn waits_for_interrupt(&self, segment: &Segment) -> bool {
-        segment.phase == Phase::Due
-            && match self.thread_runnable() {
-                None => true,
-                Some(since) if since > self.due => segment.from < since,
-                Some(_) => {
-                    self.first_interrupt().is_none_or(|(at, is_own)| segment.from < at && !is_own)
-                }
-            }
-    }
-
-    /// Returns when the first interrupt came since the task was due, and whether it was programmed
-    /// for a timer that was due well after the task, and came on time.
-    fn first_interrupt(&self) -> Option<(Nanos, bool)> {
-        let events = self.before_waking();
-        let came = |event: &Event| interrupt(event).is_some() && event.at >= self.due;
-        let place = events.iter().position(came)?;
-        let at = events[place].at;
-        let is_own = |timer: Nanos| timer - self.due > AT_ONCE && at - timer <= AT_ONCE;
-        Some((at, expired(&events[place + 1..]).is_some_and(is_own)))
-    }
-
     /// Whether a task woke this one by a system call, without an interrupt or a softirq on top of
     /// it.
     pub fn was_woken_by_task(&self) -> bool {
@@ -343,7 +280,7 @@ fn infer_from_next(events: &[Event]) -> InterruptedContext {
 }
 
 /// When the first timer was due whose callback runs in the handler that has just begun.
-fn expired(events: &[Event]) -> Option<Nanos> {
+pub(super) fn expired(events: &[Event]) -> Option<Nanos> {
     let handler = events.iter().take_while(|event| event.kind != EventKind::InterruptEnd);
     { handler }.find_map(|event| match event.kind {
         EventKind::Timer { due, .. } => Some(due),
@@ -351,7 +288,8 @@ fn expired(events: &[Event]) -> Option<Nanos> {
     })
 }
 
-fn interrupt(event: &Event) -> Option<(Nanos, Line, InterruptedContext)> {
+/// The time, source and context of an interrupt; none for other events.
+pub(super) fn interrupt(event: &Event) -> Option<(Nanos, Line, InterruptedContext)> {
     match event.kind {
         EventKind::Interrupt { line, context } => Some((event.at, line, context)),
         _ => None,
