@@ -6,7 +6,7 @@
 # bookworm-backports for the analysis after rtla's -a), and busybox-static; TOOLS is their folder.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-latlab=${LATLAB:-dist/latlab}
+latlab=$(realpath "${LATLAB:-dist/latlab}")
 tools=${TOOLS:-/usr/bin}
 out=${KEEP:-$(mktemp -d)}
 profiles=${PROFILES:-rt v7.3-rt}

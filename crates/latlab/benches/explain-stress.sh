@@ -5,7 +5,7 @@
 # the environment. It needs stress-ng, busybox-static and python3.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-latlab=${LATLAB:-dist/latlab}
+latlab=$(realpath "${LATLAB:-dist/latlab}")
 out=${KEEP:-$(mktemp -d)}
 profiles=${PROFILES:-rt preemptible-hr utime v7.3-rt}
 causes=${CAUSES:-interrupts-off preemption-off raw-spinlock timer-callback softirq interrupt higher-priority equal-priority page-fault mutex}
@@ -27,7 +27,7 @@ measure() { # PROFILE STRESSOR
     for cause in $causes; do
         explain+="
             echo == $cause
-            $latlab explain inject:cause=$cause,time=300us --traced --count 20 --above 150us --json 2>/dev/null"
+            $latlab explain inject:cause=$cause,time=300us --traced --count 20 --above 150us --json; echo exit \$?"
     done
     guest "$1" "
         ${driver:+$box insmod $driver;} $box ifconfig lo up; $box mkdir -p /tmp; cd /tmp

@@ -23,10 +23,12 @@ for cause, output in zip(parts[1::2], parts[2::2]):
         operations = re.findall(rf"\] {stressor} +(\d+)", output)
         print(f"{profile} {stressor}: {''.join(operations[:1]) or 'no'} operations", file=sys.stderr)
         continue
-    begin = output.find("{")
-    if begin < 0:
+    if re.search(r"^exit 3$", output, flags=re.MULTILINE):
         print(f"| {profile} | {stressor} | {cause} | not possible | | |")
         continue
+    begin = output.find("\n{") + 1
+    if begin == 0:
+        sys.exit(f"{profile} {stressor}, {cause}: no record: {output}")
     explained = json.JSONDecoder().raw_decode(output[begin:])[0]["explained"]
     total = explained["total"] or 1
     name = NAMES.get(cause, cause)

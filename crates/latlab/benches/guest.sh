@@ -1,5 +1,5 @@
 # What scripts need that run other programs beside latlab in its guests. Sourced, not run: $latlab is
-# latlab, $out a folder.
+# the absolute path of latlab, $out a folder.
 box=$(command -v busybox)
 
 # Runs a shell script in a guest that has latlab, busybox and these files besides.

@@ -24,7 +24,7 @@ type Rule = fn(&Evidence<'_>) -> Option<Remedy>;
 const TABLE: &[(&str, &[Rule])] = &[
     ("timer-resolution", &[realtime_policy]),
     ("timer-callbacks", &[above_softirqs, timers_stay, elsewhere]),
-    ("interrupt", &[nmi_watchdog, elsewhere]),
+    ("interrupt", &[elsewhere]),
     ("interrupts-off", &[small_batches, background_work, elsewhere]),
     ("softirq", &[above_softirqs, timers_stay, elsewhere]),
     ("page-fault", &[huge_pages, merging, numa_balancing, swapping]),
@@ -136,12 +136,6 @@ fn elsewhere(evidence: &Evidence<'_>) -> Option<Remedy> {
 /// Against timers of other CPUs.
 fn timers_stay(evidence: &Evidence<'_>) -> Option<Remedy> {
     has(evidence, "timer-migration").then(|| Remedy::knob("timer_migration", "0"))
-}
-
-/// Against the interrupts of the hard lockup detector.
-fn nmi_watchdog(evidence: &Evidence<'_>) -> Option<Remedy> {
-    let is_nmi = evidence.blames("NMI") || evidence.blames("nmi");
-    (is_nmi && has(evidence, "nmi-watchdog")).then(|| Remedy::knob("nmi_watchdog", "0"))
 }
 
 /// Against huge pages, which are cleared in one piece and found by compaction.

@@ -29,7 +29,6 @@ const FOR_GOOD: &[ForGood] = &[
     ("preempt", "boot with `preempt=", "`"),
     ("rt_runtime_us", "`kernel.sched_rt_runtime_us=", AT_EACH_START),
     ("timer_migration", "`kernel.timer_migration=", AT_EACH_START),
-    ("nmi_watchdog", "`kernel.nmi_watchdog=", AT_EACH_START),
     ("numa_balancing", "`kernel.numa_balancing=", AT_EACH_START),
     ("swappiness", "`vm.swappiness=", AT_EACH_START),
     ("compaction_proactiveness", "`vm.compaction_proactiveness=", AT_EACH_START),

@@ -46,8 +46,9 @@ const WARM_UP: Nanos = Nanos::from_millis(50);
 ///
 /// Each load is measured by itself, on each target, once with each seed from 1 to --seeds.
 ///
-/// Exit codes: 0 success; 1 a measured latency exceeds its bound, which is a defect of latlab; 2
-/// failure; 3 this machine or the kernel lacks something; 4 it was ended early (Ctrl-C).
+/// Exit codes: 0 success; 1 a measured latency exceeds its bound: a task of higher priority delayed
+/// the probe, or latlab is wrong; 2 failure; 3 this machine or the kernel lacks something; 4 it was
+/// ended early (Ctrl-C).
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Bound {
@@ -177,8 +178,8 @@ fn check(rows: &[Row]) -> Result<()> {
     let exceeded = |row: &&Row| !row.holds();
     let Some(row) = rows.iter().find(exceeded) else { return Ok(()) };
     Err(Failure::Worse(format!(
-        "{} under {}: a wake-up took {}, longer than the bound of {}: this is a defect of latlab, \
-         please report it",
+        "{} under {}: a wake-up took {}, longer than the bound of {}: unless a task of higher \
+         priority delayed the probe, this is a defect of latlab, please report it",
         row.target, row.load, row.maximum, row.bound.ns
     )))
 }

@@ -46,14 +46,18 @@ Examples:
 /// measures without and with each change, in turns, without tracing, and compares the worst sample
 /// and the highest quantile with enough samples as latlab ab does: after 6, 8 and 10 turns, in the
 /// laboratory 6 with different seeds. It says which changes helped and by how much, which showed no
-/// effect, and how to keep those that helped. Each change is undone after each turn, also if latlab
-/// is killed. What needs a reboot is named, not tried. If nothing can be tried, it ends with 3.
+/// effect, and how to keep those that helped. Each change is undone after each run, also if latlab
+/// is killed. What needs a reboot is named, not tried.
+///
+/// Exit codes: 0 success, also of --always when it is ended; 1 --stop-above ended the run, or a
+/// sample exceeded --fail-above; 2 failure; 3 this machine lacks something, or --prove can try
+/// nothing; 4 it was ended early (Ctrl-C), and the record has what was measured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct Explain {
-    /// Explain wake-ups later than this [default: the worst 0.1 % of a probe's samples, or the 5000
-    /// latest wake-ups of watched tasks]
+    /// Explain wake-ups later than this [default: the worst 0.1 % of a probe's samples, at least 10;
+    /// of watched tasks at least the 5000 longest; 100us with --always]
     #[arg(long, value_name = "TIME")]
     above: Option<Nanos>,
     /// Watch this process with all its threads, or this thread
