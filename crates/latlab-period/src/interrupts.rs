@@ -34,8 +34,8 @@ pub fn prioritize(groups: &str) -> Result<(), Refused> {
     match daemon.ask(&line)? {
         [b'o', b'k', ..] => Ok(()),
         [b'd', ..] => Err(Refused {
-            what:
-                c"latlab adapt does not permit this: see allow and mechanisms in its configuration",
+            what: c"latlab adapt refuses this: see allow in its configuration, its --mechanisms, \
+                    and its limit of 256 requests",
             number: libc::EPERM,
         }),
         _ => Err(Refused {

@@ -26,10 +26,10 @@ for cause, output in zip(parts[1::2], parts[2::2]):
     if re.search(r"^exit 3$", output, flags=re.MULTILINE):
         print(f"| {profile} | {stressor} | {cause} | not possible | | |")
         continue
-    begin = output.find("\n{") + 1
-    if begin == 0:
-        sys.exit(f"{profile} {stressor}, {cause}: no record: {output}")
-    explained = json.JSONDecoder().raw_decode(output[begin:])[0]["explained"]
+    begin = re.search(r"^\{", output, flags=re.MULTILINE)
+    if begin is None:
+        sys.exit(f"{profile} {stressor}, {cause}: no record: {output[-500:]}")
+    explained = json.JSONDecoder().raw_decode(output[begin.start():])[0]["explained"]
     total = explained["total"] or 1
     name = NAMES.get(cause, cause)
     named = sum(one["total"] for one in explained["causes"] if one["cause"] == name)

@@ -33,11 +33,16 @@ use crate::mechanism;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::plan::Setting;
 
-/// Refuses, before anything starts, mechanisms that can't be combined, and settings of knobs that
-/// belong to one of the mechanisms.
+/// Refuses, before anything starts, mechanisms that can't be combined or have no effect on a
+/// measurement, and settings of knobs that belong to one of the mechanisms.
 pub(crate) fn check(names: &[String], settings: &[Setting]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
+    }
+    if let Some(name) = mechanism::only_in_daemon(names) {
+        return Err(Failure::Failed(format!(
+            "--adapt={name} has no effect: only latlab adapt receives requests; leave it out"
+        )));
     }
     let knobs = mechanism::adaptation(names, &Configuration::default())?.knobs();
     match settings.iter().find(|setting| knobs.contains(&setting.knob.as_str())) {

@@ -17,7 +17,11 @@ pub(crate) enum Failure {
     /// This machine does not support it: exit 3.
     #[error("{0}")]
     Unsupported(String),
-    /// The measurement was ended on request before its time, and its result is kept: exit 4.
+    /// It is a measurement of another kernel than this machine runs: exit 3.
+    #[error("{0}")]
+    OtherKernel(String),
+    /// The measurement was ended on request before its time; what a guest had measured is lost: exit
+    /// 4.
     #[error("{0}")]
     CutShort(String),
 }
@@ -32,6 +36,7 @@ impl Failure {
             Failure::Worse(why) => Failure::Worse(format!("{what}: {why}")),
             Failure::Failed(why) => Failure::Failed(format!("{what}: {why}")),
             Failure::Unsupported(why) => Failure::Unsupported(format!("{what}: {why}")),
+            Failure::OtherKernel(why) => Failure::OtherKernel(format!("{what}: {why}")),
             Failure::CutShort(why) => Failure::CutShort(format!("{what}: {why}")),
         }
     }
@@ -40,7 +45,7 @@ impl Failure {
         ExitCode::from(match self {
             Failure::Worse(_) => 1,
             Failure::Failed(_) => 2,
-            Failure::Unsupported(_) => 3,
+            Failure::Unsupported(_) | Failure::OtherKernel(_) => 3,
             Failure::CutShort(_) => 4,
         })
     }

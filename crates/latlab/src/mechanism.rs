@@ -88,6 +88,14 @@ pub(crate) fn names(list: &str) -> std::result::Result<Vec<String>, String> {
     Ok(names)
 }
 
+/// The first of these mechanisms that acts only on what the daemon receives.
+pub(crate) fn only_in_daemon(names: &[String]) -> Option<&str> {
+    let receives = |name: &&String| {
+        { MECHANISMS }.iter().any(|e| e.about.name == **name && e.active == Active::InDaemon)
+    };
+    names.iter().find(receives).map(String::as_str)
+}
+
 fn active(when: impl Fn(Active) -> bool) -> Vec<String> {
     let chosen = MECHANISMS.iter().filter(|entry| when(entry.active));
     chosen.map(|entry| entry.about.name.to_owned()).collect()

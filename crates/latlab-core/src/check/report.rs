@@ -245,14 +245,17 @@ pub struct Frame {
 }
 
 impl Report {
+    /// All breaches, each with its thread.
+    pub fn breaches(&self) -> impl Iterator<Item = (&ThreadReport, &BreachReport)> {
+        { &self.threads }.iter().flat_map(|thread| thread.breaches.iter().map(move |b| (thread, b)))
+    }
+
     /// The breaches that count: those of `rules` or, without it, all errors.
     pub fn failing<'a>(
         &'a self,
         rules: &'a [Rule],
     ) -> impl Iterator<Item = (&'a ThreadReport, &'a BreachReport)> {
-        let all =
-            self.threads.iter().flat_map(|thread| thread.breaches.iter().map(move |b| (thread, b)));
-        all.filter(move |(_, breach)| match rules {
+        self.breaches().filter(move |(_, breach)| match rules {
             [] => breach.level == Level::Error,
             rules => rules.contains(&breach.rule),
         })

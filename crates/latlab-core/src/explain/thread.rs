@@ -7,7 +7,7 @@ use crate::time::Nanos;
 
 /// The IRQ or softirq thread that woke a task, and the events on its CPU until then.
 struct Thread<'a> {
-    thread: Task,
+    task: Task,
     events: &'a [Event],
     /// The place of the first event since the task was due.
     due: usize,
@@ -20,7 +20,7 @@ impl<'a> Thread<'a> {
         let events = window.before_waking();
         let events = &events[..events.partition_point(|event| event.at <= window.waking)];
         let due = events.partition_point(|event| event.at < window.expiry.max(window.due));
-        woken_by_thread.then_some(Thread { thread: window.waker, events, due })
+        woken_by_thread.then_some(Thread { task: window.waker, events, due })
     }
 
     /// Since when it was runnable and nothing else was waited for; 0 where that is not known. Other
@@ -63,7 +63,7 @@ impl<'a> Thread<'a> {
     }
 
     fn is_it(&self, task: Task) -> bool {
-        task.pid == self.thread.pid
+        task.pid == self.task.pid
     }
 }
 

@@ -152,15 +152,12 @@ impl Adaptation {
         let mut depending =
             self.descriptions().filter_map(|one| Some((one.name, one.threads.depends()?)));
         if let (Some((name, what)), false) = (depending.next(), self.schedules_threads()) {
-            return Err(format!(
-                "{name} {what}: name transparent or selective as well, or omit --mechanisms"
-            ));
+            return Err(format!("{name} {what}: name transparent or selective as well"));
         }
         let has_effect = !self.knobs_for(Mode::Throughput).is_empty() || self.schedules_threads();
         if let (Some(name), false) = (mode, has_effect) {
             return Err(format!(
-                "{name} only decides when other mechanisms act: name suppress as well, or omit \
-                 --mechanisms"
+                "{name} only decides when other mechanisms act: name suppress as well"
             ));
         }
         Ok(())
@@ -206,11 +203,8 @@ impl Adaptation {
     ) -> Vec<Decision> {
         let all = self.descriptions().zip(assessments).collect();
         let Some(needs) = JoinedNeeds::join(all, mode, self.ceiling) else { return Vec::new() };
-        let otherwise = match mode {
-            Some((Mode::Latency, why)) => why,
-            _ => "no real-time task needs it any more",
-        };
-        self.threads.schedule(seen, &needs, otherwise)
+        let latency = mode.filter(|(mode, _)| *mode == Mode::Latency);
+        self.threads.schedule(seen, &needs, latency.map(|(_, why)| why.as_str()))
     }
 
     fn serve_throughput(

@@ -2,7 +2,7 @@
 
 use super::{Decision, Policy};
 
-/// All changes that are in force, the newest last.
+/// All changes that are in force, the newest last, each from the value that was found at first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct History(Vec<Decision>);
 
@@ -10,18 +10,24 @@ impl History {
     /// Notes decisions.
     pub(super) fn note(&mut self, decisions: &[Decision]) {
         for decision in decisions {
-            self.forget(decision);
-            if matches!(decision, Decision::Set { .. }) {
-                self.0.push(decision.clone());
+            let found = self.forget(decision);
+            let mut change = decision.clone();
+            if let Decision::Set { was, .. } = &mut change {
+                if let Some(found) = found {
+                    *was = found;
+                }
+                self.0.push(change);
             }
         }
     }
 
-    /// Forgets the change of this decision's knob.
-    pub(super) fn forget(&mut self, decision: &Decision) {
+    /// Forgets the change of this decision's knob, and returns what had been found there.
+    pub(super) fn forget(&mut self, decision: &Decision) -> Option<String> {
         let same =
             |one: &Decision| (one.knob(), one.thread()) == (decision.knob(), decision.thread());
-        self.0.retain(|one| !same(one));
+        let known = self.0.iter().position(same)?;
+        let Decision::Set { was, .. } = self.0.remove(known) else { return None };
+        Some(was)
     }
 
     /// Returns the decision that undoes a change because `SCHED_OTHER` tasks starve on these CPUs:
@@ -77,6 +83,17 @@ mod tests {
             history.note(&[undone]);
         }
         assert_eq!(order, ["irq/7-c", "irq/5-a", "preempt"]);
+    }
+
+    /// The task that needed it most has ended, and it is still above what was found.
+    #[test]
+    fn thread_that_is_lowered_a_little_is_raised_still() {
+        let mut history = History::default();
+        history.note(&[set("irq/5-a", Some(5), "fifo 50", "fifo 80")]);
+        history.note(&[set("irq/5-a", Some(5), "fifo 80", "fifo 60")]);
+        assert_eq!(history.undo(&[1]).expect("it is undone").knob(), "irq/5-a");
+        history.note(&[set("irq/5-a", Some(5), "fifo 60", "fifo 50")]);
+        assert_eq!(history.undo(&[1]), None);
     }
 
     #[test]

@@ -70,6 +70,9 @@ impl ByTasks {
         };
         self.mode = Some(mode);
         let why = match (mode, there) {
+            (Mode::Latency, 0) => {
+                format!("the last real-time task ended less than {} ago", self.patience)
+            }
             (Mode::Latency, 1) => "there is 1 real-time task".to_owned(),
             (Mode::Latency, _) => format!("there are {there} real-time tasks"),
             (Mode::Throughput, _) if self.last.is_some() => {

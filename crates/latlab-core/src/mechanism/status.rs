@@ -4,7 +4,7 @@ use super::violations::{BpfCost, Violations};
 use super::{Decision, Mode, Request};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The state of a daemon at one moment. All times are on one monotonic clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,11 +127,13 @@ impl Status {
 
     /// Returns the number of processes that have requested each group.
     pub fn asked(&self) -> BTreeMap<&str, u64> {
-        let mut asked = BTreeMap::new();
-        for group in self.requests.iter().flat_map(|request| &request.groups) {
-            *asked.entry(group.as_str()).or_default() += 1;
+        let mut asked: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
+        for request in &self.requests {
+            for group in &request.groups {
+                asked.entry(group).or_default().insert(request.process);
+            }
         }
-        asked
+        asked.into_iter().map(|(group, processes)| (group, processes.len() as u64)).collect()
     }
 
     /// Returns its share of one CPU's time since it started.

@@ -5,6 +5,9 @@ use super::{Decision, Observation, Policy, Thread};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+/// The reason for restoring a raised thread.
+const NEEDLESS: &str = "no real-time task needs it any more";
+
 /// The threads whose policy is set, and those that must be left alone, by their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Threads {
@@ -63,12 +66,12 @@ impl Threads {
     }
 
     /// Gives every thread the policy that all mechanisms together want, the most urgent threads
-    /// first. `otherwise` is the reason for restoring the policy that a thread was found with.
+    /// first. `latency` is the reason for the latency mode, and so for restoring lowered threads.
     pub(super) fn schedule(
         &mut self,
         seen: &Observation,
         needs: &JoinedNeeds<'_>,
-        otherwise: &str,
+        latency: Option<&str>,
     ) -> Vec<Decision> {
         let mut changes: Vec<(Policy, Decision)> = Vec::new();
         for thread in &seen.threads {
@@ -79,7 +82,11 @@ impl Threads {
             match needs.wanted(thread, found) {
                 Some(wanted) if wanted.to == thread.policy => {}
                 Some(wanted) => changes.push((wanted.to, self.set(thread, found, wanted))),
-                None => changes.extend(self.restore(thread, otherwise).map(|back| (found, back))),
+                None => {
+                    let is_lowered = thread.policy.priority() < found.priority();
+                    let because = latency.filter(|_| is_lowered).unwrap_or(NEEDLESS);
+                    changes.extend(self.restore(thread, because).map(|back| (found, back)));
+                }
             }
         }
         changes.sort_by_key(|(to, _)| Reverse(to.priority()));

@@ -19,7 +19,7 @@ pub(super) fn unsupported(
     let rest: Vec<String> =
         names.iter().filter(|name| !failing.contains(&name.as_str())).cloned().collect();
     let hint = match mechanism::adaptation(&rest, &Configuration::default()) {
-        Ok(_) if !rest.is_empty() => format!("; others work here: --mechanisms {}", rest.join(",")),
+        Ok(_) if !rest.is_empty() => format!("; others work here: {}", rest.join(",")),
         _ => String::new(),
     };
     let list = failing.iter().filter(|one| names.iter().any(|name| name == *one));
@@ -78,10 +78,10 @@ mod tests {
             };
         assert_eq!(
             refused("", &["transparent", "inherit"]),
-            "transparent,inherit: no BTF; others work here: --mechanisms suppress,mode"
+            "transparent,inherit: no BTF; others work here: suppress,mode"
         );
         let all = "selective,transparent,inherit";
-        let expected = "transparent: no BTF; others work here: --mechanisms selective,inherit";
+        let expected = "transparent: no BTF; others work here: selective,inherit";
         assert_eq!(refused(all, &["transparent"]), expected);
         assert_eq!(refused("transparent,mode", &["transparent"]), "transparent: no BTF");
     }

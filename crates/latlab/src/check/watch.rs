@@ -4,10 +4,10 @@ use super::marks::Marks;
 use super::stacks::Stacks;
 use crate::explain::{WakeUps, proc};
 use crate::failure::{Failure, Result, failed};
+use crate::lab;
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::{Checker, Observed};
 use latlab_core::check::{Event, EventKind, Judge, Report, ThreadReport};
-use latlab_core::machine::TimeDomain;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::{self, Running};
@@ -29,8 +29,6 @@ pub(crate) struct Order {
     pub(crate) deadline: Option<Nanos>,
     /// How long to watch; without it, until the program ends.
     pub(crate) length: Option<Nanos>,
-    /// Whether time on this machine is an instruction count.
-    pub(crate) instruction_time: bool,
 }
 
 /// The program to check.
@@ -91,9 +89,7 @@ pub(crate) fn watch(order: &Order, signals: &Signals) -> Result<Report> {
     let checker = checker.map_err(|e| Failure::Unsupported(format!("check: {e}")))?;
     let judge = Judge::new(order.deadline);
     let mut machine = latlab_sys::machine::read(&Root::default());
-    if order.instruction_time {
-        machine.time_domain = TimeDomain::Instructions;
-    }
+    machine.time_domain = lab::time_domain();
     let above = order.deadline.map_or(UNKNOWN, explained_above);
     let wake_ups = WakeUps::start(&machine, above).map_err(|error| error.to_string());
     let kernel = machine.kernel;

@@ -28,9 +28,9 @@ Examples:
 /// such comparisons decides that they do. Pair N runs with the seed N (plus --seed of the side), so
 /// that probes meet other moments of the loads each time.
 ///
-/// Exit codes: 0 success, whatever the verdict; 1 a side's --stop-above ended a run; 2 failure; 3
-/// this machine lacks something that a side needs; 4 it was ended early (Ctrl-C). The pairs measured
-/// before a failure or an early end are compared.
+/// Exit codes: 0 success, whatever the verdict; 1 a sample of a side was above its --stop-above or
+/// --fail-above; 2 failure; 3 this machine lacks something that a side needs; 4 it was ended early
+/// (Ctrl-C). The pairs measured before that are compared.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = "latlab ab [OPTIONS] -- run [OPTIONS] -- run [OPTIONS]")]
 pub(super) struct Ab {

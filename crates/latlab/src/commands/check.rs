@@ -34,14 +34,17 @@ Examples:
 /// The output begins with the verdict. The breaches of each thread follow, errors before warnings,
 /// then its cycle: latency, running time and response time, and what took the time of overruns: the
 /// causes of latlab explain before the thread ran, and preemption, sleeping, page faults, system
-/// calls, interrupts or the program itself while it ran. The exit code is 1 if there is an
-/// error, or a breach of a rule of --fail-on. The program's output goes to stderr.
+/// calls, interrupts or the program itself while it ran. The program's output goes to
+/// stderr.
 ///
 /// If the program has marks of the parts of its cycle (latlab-mark.h for C and C++, Part of latlab-period
 /// for Rust, latlab.mark for Python), the report has the running time and the share of each part, and
 /// says in which part each breach and overrun happened.
 ///
 /// It needs root, or the capabilities CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+///
+/// Exit codes: 0 real-time; 1 there is an error or, with --fail-on, a breach of a rule named there,
+/// which may be a warning; 2 wrong input, as a program without a cycle; 3 this machine can't check.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Check {
@@ -64,9 +67,6 @@ pub(super) struct Check {
     /// Also write a JUnit XML file with a test case for each rule
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Time is an instruction count: of a guest of the laboratory
-    #[arg(long, hide = true)]
-    instruction_time: bool,
     #[command(flatten)]
     guest: GuestProgram,
     /// The program and its arguments
@@ -100,10 +100,9 @@ impl Check {
         let flags = [("for", self.length), ("deadline", self.deadline)];
         let flags = flags.into_iter().filter_map(|(name, time)| Some((name, time?)));
         let flags = flags.map(|(name, time)| format!("--{name}={}ns", time.0));
-        let exact = self.guest.is_in_laboratory().then(|| "--instruction-time".to_owned());
         let words = ["check", "--json"].map(str::to_owned).into_iter();
         let process = self.pid.map(|pid| format!("--pid={pid}"));
-        let words = words.chain(exact).chain(process).chain(flags).collect();
+        let words = words.chain(process).chain(flags).collect();
         let mut json = Vec::new();
         let mut output = |stream: Stream, bytes: &[u8]| match stream {
             Stream::Stdout => {
@@ -150,7 +149,6 @@ impl Check {
             Some(pid) => (Subject::Process(pid), Some(self.length.unwrap_or(LENGTH))),
             None => (Subject::Command(self.command.clone()), self.length),
         };
-        let (deadline, instruction_time) = (self.deadline, self.instruction_time);
-        Order { subject, deadline, length, instruction_time }
+        Order { subject, deadline: self.deadline, length }
     }
 }

@@ -77,11 +77,6 @@ impl GuestProgram {
         self.on.as_ref().is_some_and(|name| name.starts_with("ssh:"))
     }
 
-    /// Whether time in the guest is an instruction count.
-    pub(super) fn is_in_laboratory(&self) -> bool {
-        self.on.as_ref().is_some_and(|name| name.starts_with("lab:"))
-    }
-
     /// The target, and its name on the command line.
     fn target(&self) -> Result<(&str, &'static dyn Target)> {
         rights::keep(rights::ELSEWHERE)?;

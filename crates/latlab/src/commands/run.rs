@@ -30,7 +30,7 @@ Examples:
 ///
 /// Exit codes: 0 success; 1 --stop-above ended the run, or a sample exceeded --fail-above; 2
 /// failure; 3 this machine lacks something that a probe or load needs; 4 it was ended early
-/// (Ctrl-C), and the record has what was measured.
+/// (Ctrl-C), and the record has what was measured; of a guest (lab:, vm:) it has nothing.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Run {
@@ -55,11 +55,12 @@ pub(super) struct Run {
     /// Warm-up time of each probe; its samples are reported separately
     #[arg(long, value_name = "TIME", default_value = "200ms")]
     warm_up: Nanos,
-    /// Stop at the first sample above this latency, with exit code 1 (cyclictest -b); latlab
-    /// explain also says why it was late
+    /// Stop at the first sample above this latency, with exit code 1 (cyclictest -b); of a probe
+    /// with several latencies, the first. latlab explain also says why it was late
     #[arg(long, value_name = "TIME")]
     stop_above: Option<Nanos>,
-    /// Measure to the end, and exit with code 1 if a sample was above this latency
+    /// Measure to the end, and exit with code 1 if a sample was above this latency; of a probe
+    /// with several latencies, the first
     #[arg(long, value_name = "TIME")]
     fail_above: Option<Nanos>,
     /// Start from these options, which the other ones replace (see: latlab list presets)

@@ -244,7 +244,7 @@ impl Study {
         let (records, failures) = separate(file, self.records(file, cells, source)?);
         let failures = one_kernel::without_others(file, failures);
         if records.iter().all(Option::is_none) {
-            report_failures(file, &failures)?;
+            report_failures(file, &failures, "there is no table")?;
             return Err(one_kernel::none_here(file));
         }
         report_warnings(file, &records);
@@ -270,7 +270,7 @@ impl Study {
         if let Some(folder) = folder {
             report_files(file, folder.0);
         }
-        report_failures(file, &failures)?;
+        report_failures(file, &failures, "the table lacks them")?;
         explained
     }
 
@@ -353,9 +353,9 @@ fn report_files(file: &StudyFile, folder: &Path) {
     format::say(&format!("wrote to {folder}: table.md, table.csv, report.html{pictures}, records"));
 }
 
-/// Prints why cells could not be measured. The study is unsupported on this machine where all of
-/// them are.
-fn report_failures(file: &StudyFile, failures: &[(usize, Failure)]) -> Result<()> {
+/// Prints why cells could not be measured, and what that does to the `table`. The study is unsupported
+/// on this machine where all of them are.
+fn report_failures(file: &StudyFile, failures: &[(usize, Failure)], table: &str) -> Result<()> {
     if failures.is_empty() {
         return Ok(());
     }
@@ -364,7 +364,6 @@ fn report_failures(file: &StudyFile, failures: &[(usize, Failure)]) -> Result<()
         format::say(&format!("cell {}, {label}: {failure}", nth + 1));
     }
     let (failed, all) = (failures.len(), file.study.cells.len());
-    let table = if failed == all { "there is no table" } else { "the table lacks them" };
     let why = format!("{failed} of {all} cells could not be measured: {table}");
     if failures.iter().all(|(_, failure)| matches!(failure, Failure::Unsupported(_))) {
         return Err(Failure::Unsupported(why));

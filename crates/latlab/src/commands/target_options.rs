@@ -2,10 +2,10 @@
 
 use crate::engine;
 use crate::failure::{Failure, Result};
+use crate::lab;
 use crate::rig::Watch;
 use crate::session::{Accel, Progress, Session};
 use clap::ValueEnum as _;
-use latlab_core::machine::TimeDomain;
 use latlab_core::time::Nanos;
 use latlab_sys::cpu;
 use latlab_sys::signal::Signals;
@@ -14,7 +14,7 @@ use latlab_sys::signal::Signals;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Options for targets other than native")]
 pub(super) struct TargetOptions {
-    /// Number of guests to run at the same time [default: the number of CPUs]
+    /// Number of guests of the laboratory to run at the same time [default: the number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Ignore cached results
@@ -89,7 +89,7 @@ impl TargetOptions {
     ) -> Session<'a> {
         let cpus = || cpu::allowed().map_or(1, |cpus| cpus.len());
         Session {
-            here: |plan, signals, watch| engine::run(plan, TimeDomain::Silicon, signals, watch),
+            here: |plan, signals, watch| engine::run(plan, lab::time_domain(), signals, watch),
             signals,
             watch,
             progress,

@@ -17,7 +17,8 @@ pub(crate) fn page(status: &Status) -> String {
     }
     if let Some(mode) = status.mode {
         let latency = u8::from(mode == Mode::Latency);
-        let help = "1 in latency mode, while there are real-time tasks; 0 in throughput mode.";
+        let help = "1 in latency mode, while there are real-time tasks and for a second after the last; 0 \
+             in throughput mode.";
         one(&mut page, "latlab_latency_mode", "gauge", help, latency);
     }
     let help = "Knobs that are set now, scheduling policies of threads included.";

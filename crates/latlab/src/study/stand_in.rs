@@ -41,7 +41,7 @@ impl StandIn {
             return Ok(());
         }
         let (here, there) = (words(machine.preempt.as_deref(), ticks), self.words());
-        Err(Failure::Unsupported(format!(
+        Err(Failure::OtherKernel(format!(
             "it is a kernel with {there}, and here is one with {here}"
         )))
     }

@@ -47,6 +47,20 @@ fn signal_to_end_keeps_samples_and_restores_knobs() {
     }
 }
 
+/// What a guest has measured stays in it.
+#[test]
+fn sigint_ends_a_guest_without_a_record() {
+    let folder = folder();
+    let out = folder.path().join("none.json");
+    let mut run = Running::start(command("run cyclic --for 1h --on lab:rt --out").arg(&out));
+    pause(Duration::from_secs(2));
+    run.signal("INT");
+    let output = run.finish();
+    assert_eq!(output.code(), Some(4), "{output:?}");
+    assert!(output.stderr.contains("nothing of it is kept"), "{output:?}");
+    assert!(!out.exists(), "there is a record");
+}
+
 #[test]
 fn second_sigint_keeps_samples_and_restores_knobs() {
     if !root() {

@@ -204,7 +204,9 @@ fn program_in_guest_is_scanned_by_copied_latlab() {
     );
     let output = latlab(&words);
     assert_eq!(output.code(), Some(0), "{output:?}");
-    assert_consistent(&output.record().scans[0]);
+    let record = output.record();
+    assert_consistent(&record.scans[0]);
+    assert_eq!(record.machine.time_domain.word(), "instructions");
 }
 
 #[test]

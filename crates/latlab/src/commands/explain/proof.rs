@@ -29,7 +29,7 @@ pub(in crate::commands) fn prove(
     session: &mut Session<'_>,
 ) -> Outcome {
     let mut outcome = explained;
-    let failed = matches!(outcome.verdict, Some(Failure::Failed(_) | Failure::Unsupported(_)));
+    let failed = outcome.verdict.as_ref().is_some_and(|why| !matches!(why, Failure::Worse(_)));
     if failed || outcome.record.cut_short().is_some() {
         return outcome;
     }

@@ -30,7 +30,7 @@ pub(in crate::commands) static PRESETS: &[Preset] = &[
     preset(
         "cyclictest",
         "as cyclictest -S -m -p 90: no idle states, no load",
-        "cyclic:interval=1ms,policy=fifo,priority=90 --set cpu_dma_latency=0",
+        "cyclic:interval=1ms --set cpu_dma_latency=0",
     ),
 ];
 

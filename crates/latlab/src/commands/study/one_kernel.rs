@@ -10,7 +10,7 @@ use crate::study::StudyFile;
 use latlab_core::study::claim::ClaimVerdict;
 use latlab_core::study::findings::Findings;
 
-/// Measures the cells. The result of a cell that models another kernel is "unsupported".
+/// Measures the cells. The result of a cell that models another kernel is [`Failure::OtherKernel`].
 pub(super) fn measure(
     file: &StudyFile,
     all: &[CellPlans<'_>],
@@ -41,11 +41,8 @@ pub(super) fn without_others(
     file: &StudyFile,
     failures: Vec<(usize, Failure)>,
 ) -> Vec<(usize, Failure)> {
-    let is_other = |failure: &Failure| {
-        !file.stand_ins.is_empty() && matches!(failure, Failure::Unsupported(_))
-    };
     let (others, failures): (Vec<_>, Vec<_>) =
-        failures.into_iter().partition(|(_, failure)| is_other(failure));
+        failures.into_iter().partition(|(_, failure)| matches!(failure, Failure::OtherKernel(_)));
     for (nth, failure) in others {
         format::say(&format!(
             "cell {} can't be asked here: {failure}",
