@@ -27,7 +27,8 @@ measure() { # PROFILE STRESSOR
     for cause in $causes; do
         explain+="
             echo == $cause
-            $latlab explain inject:cause=$cause,time=300us --traced --count 20 --above 150us --json; echo exit \$?"
+            $latlab explain inject:cause=$cause,time=300us --traced --count 20 --above 150us --json 2>/tmp/why
+            code=\$?; test \$code = 0 || $box cat /tmp/why; echo exit \$code"
     done
     guest "$1" "
         ${driver:+$box insmod $driver;} $box ifconfig lo up; $box mkdir -p /tmp; cd /tmp
