@@ -52,7 +52,7 @@ fn signal_to_end_keeps_samples_and_restores_knobs() {
 fn sigint_ends_a_guest_without_a_record() {
     let folder = folder();
     let out = folder.path().join("none.json");
-    let mut run = Running::start(command("run cyclic --for 1h --on lab:rt --out").arg(&out));
+    let run = Running::start(command("run cyclic --for 1h --on lab:rt --out").arg(&out));
     pause(Duration::from_secs(2));
     run.signal("INT");
     let output = run.finish();
