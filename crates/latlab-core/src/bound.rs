@@ -100,7 +100,8 @@ pub const ASSUMPTIONS: [&str; 3] = [
 ];
 
 impl Row {
-    /// Whether no measured latency exceeds the bound. If one does, latlab or this method is wrong.
+    /// Whether no measured latency exceeds the bound. If one does, a task of higher
+    /// priority delayed the probe, or latlab is wrong.
     pub fn holds(&self) -> bool {
         self.bound.ns >= self.maximum
     }

@@ -3,7 +3,7 @@
 
 use crate::root::Root;
 use latlab_core::cpulist::CpuList;
-use latlab_core::machine::Machine;
+use latlab_core::machine::{Machine, TimeDomain};
 use std::collections::BTreeMap;
 
 mod config;
@@ -46,6 +46,17 @@ pub fn read(root: &Root) -> Machine {
         live::read(&mut machine);
     }
     machine
+}
+
+/// The environment variable of programs in latlab's guests that has the word of the guest's
+/// [`TimeDomain`].
+pub const TIME_DOMAIN: &str = "LATLAB_TIME_DOMAIN";
+
+/// What the clock of this machine counts. Only as a program in a guest latlab is told.
+pub fn time_domain() -> TimeDomain {
+    let word = std::env::var(TIME_DOMAIN).unwrap_or_default();
+    let guests = [TimeDomain::Instructions, TimeDomain::Virtualized];
+    guests.into_iter().find(|domain| domain.word() == word).unwrap_or_default()
 }
 
 /// The hardware threads of each CPU's core.

@@ -21,6 +21,6 @@ mod unpack;
 pub(crate) use accel::choose as choose_accel;
 pub(crate) use bound::observe;
 pub(crate) use cache::program_digest;
-pub(crate) use guest::{GuestTime, Program, Variables, is_init, serve, time_domain};
+pub(crate) use guest::{GuestTime, Program, Variables, is_init, serve};
 pub(crate) use microscope::explain;
 pub(crate) use run::{exec, fingerprint, run};

@@ -152,7 +152,9 @@ impl Adaptation {
         let mut depending =
             self.descriptions().filter_map(|one| Some((one.name, one.threads.depends()?)));
         if let (Some((name, what)), false) = (depending.next(), self.schedules_threads()) {
-            return Err(format!("{name} {what}: name transparent or selective as well"));
+            return Err(format!(
+                "{name} {what}: name transparent as well or, for latlab adapt, selective"
+            ));
         }
         let has_effect = !self.knobs_for(Mode::Throughput).is_empty() || self.schedules_threads();
         if let (Some(name), false) = (mode, has_effect) {

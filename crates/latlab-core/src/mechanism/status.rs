@@ -199,7 +199,11 @@ mod tests {
             began: Nanos::from_secs(10),
             at: Nanos::from_secs(30),
             cpu: Nanos::from_millis(20),
-            requests: vec![request(1, &["AUDIO", "VIDEO"]), request(2, &["AUDIO"])],
+            requests: vec![
+                request(1, &["AUDIO", "VIDEO"]),
+                Request { thread: Some(9), ..request(1, &["AUDIO"]) },
+                request(2, &["AUDIO"]),
+            ],
             ..Status::default()
         };
         assert_eq!(status.asked(), BTreeMap::from([("AUDIO", 2), ("VIDEO", 1)]));

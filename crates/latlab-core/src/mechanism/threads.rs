@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 /// The reason for restoring a raised thread.
 const NEEDLESS: &str = "no real-time task needs it any more";
 
+/// The reason for restoring a lowered thread where no mode is decided.
+const HARMLESS: &str = "no real-time task needs another thread more";
+
 /// The threads whose policy is set, and those that must be left alone, by their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Threads {
@@ -84,7 +87,7 @@ impl Threads {
                 Some(wanted) => changes.push((wanted.to, self.set(thread, found, wanted))),
                 None => {
                     let is_lowered = thread.policy.priority() < found.priority();
-                    let because = latency.filter(|_| is_lowered).unwrap_or(NEEDLESS);
+                    let because = if is_lowered { latency.unwrap_or(HARMLESS) } else { NEEDLESS };
                     changes.extend(self.restore(thread, because).map(|back| (found, back)));
                 }
             }

@@ -4,7 +4,6 @@ use super::marks::Marks;
 use super::stacks::Stacks;
 use crate::explain::{WakeUps, proc};
 use crate::failure::{Failure, Result, failed};
-use crate::lab;
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::{Checker, Observed};
 use latlab_core::check::{Event, EventKind, Judge, Report, ThreadReport};
@@ -88,8 +87,7 @@ pub(crate) fn watch(order: &Order, signals: &Signals) -> Result<Report> {
     let checker = Checker::start(parent);
     let checker = checker.map_err(|e| Failure::Unsupported(format!("check: {e}")))?;
     let judge = Judge::new(order.deadline);
-    let mut machine = latlab_sys::machine::read(&Root::default());
-    machine.time_domain = lab::time_domain();
+    let machine = latlab_sys::machine::read(&Root::default());
     let above = order.deadline.map_or(UNKNOWN, explained_above);
     let wake_ups = WakeUps::start(&machine, above).map_err(|error| error.to_string());
     let kernel = machine.kernel;

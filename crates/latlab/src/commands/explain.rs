@@ -51,7 +51,8 @@ Examples:
 ///
 /// Exit codes: 0 success, also of --always when it is ended; 1 --stop-above ended the run, or a
 /// sample exceeded --fail-above; 2 failure; 3 this machine lacks something, or --prove can try
-/// nothing; 4 it was ended early (Ctrl-C), and the record has what was measured.
+/// nothing; 4 it was ended early (Ctrl-C), and the record has what was measured; from a guest
+/// (lab:, vm:) there is none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]

@@ -47,7 +47,8 @@ Examples:
 /// docs/studies.md describes how to write one.
 ///
 /// Exit codes: 0 success, whether claims hold or not; 2 a cell could not be measured; 3 none of the
-/// failed cells can be measured on this machine.
+/// failed cells can be measured on this machine; 4 it was ended early (Ctrl-C), and a study with
+/// --out goes on where it ended.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(
@@ -365,8 +366,12 @@ fn report_failures(file: &StudyFile, failures: &[(usize, Failure)], table: &str)
     }
     let (failed, all) = (failures.len(), file.study.cells.len());
     let why = format!("{failed} of {all} cells could not be measured: {table}");
-    if failures.iter().all(|(_, failure)| matches!(failure, Failure::Unsupported(_))) {
-        return Err(Failure::Unsupported(why));
-    }
-    Err(Failure::Failed(why))
+    let mut failures = failures.iter().map(|(_, failure)| failure);
+    Err(if failures.clone().all(|failure| matches!(failure, Failure::Unsupported(_))) {
+        Failure::Unsupported(why)
+    } else if failures.any(|failure| matches!(failure, Failure::CutShort(_))) {
+        Failure::CutShort(why)
+    } else {
+        Failure::Failed(why)
+    })
 }

@@ -2,12 +2,12 @@
 
 use crate::engine;
 use crate::failure::{Failure, Result};
-use crate::lab;
 use crate::rig::Watch;
 use crate::session::{Accel, Progress, Session};
 use clap::ValueEnum as _;
 use latlab_core::time::Nanos;
 use latlab_sys::cpu;
+use latlab_sys::machine;
 use latlab_sys::signal::Signals;
 
 /// The options.
@@ -89,7 +89,7 @@ impl TargetOptions {
     ) -> Session<'a> {
         let cpus = || cpu::allowed().map_or(1, |cpus| cpus.len());
         Session {
-            here: |plan, signals, watch| engine::run(plan, lab::time_domain(), signals, watch),
+            here: |plan, signals, watch| engine::run(plan, machine::time_domain(), signals, watch),
             signals,
             watch,
             progress,

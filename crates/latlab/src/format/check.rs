@@ -79,7 +79,7 @@ pub(crate) fn short(breach: &BreachReport) -> String {
 }
 
 /// Nouns with which subjects begin.
-const NOUNS: [&str; 13] = [
+const NOUNS: [&str; 15] = [
     "cycle",
     "page fault",
     "major page fault",
@@ -93,6 +93,8 @@ const NOUNS: [&str; 13] = [
     "move",
     "missed period",
     "overrun",
+    "warning",
+    "other finding",
 ];
 
 /// A number with its noun, in the plural where it needs one.

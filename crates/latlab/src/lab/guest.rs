@@ -32,4 +32,4 @@ pub(super) use orders::{Job, PROGRAM};
 pub(super) use plugin::{Plugin, Sections};
 pub(super) use program::find as find_program;
 pub(super) use qemu::{Guest, Launched};
-pub(crate) use time::{GuestTime, time_domain};
+pub(crate) use time::GuestTime;

@@ -63,7 +63,7 @@ fn wait_for(worker: &mut Worker, name: &str, deadline: Nanos, signals: &Signals)
             return Err(Failure::Failed(format!("{name}: it was not ready within 20 s")));
         }
         if signals.wait(Nanos::from_millis(1)) == Event::End {
-            return Err(Failure::Failed("ended before anything was measured".to_owned()));
+            return Err(Failure::CutShort("ended before anything was measured".to_owned()));
         }
     }
     Ok(())

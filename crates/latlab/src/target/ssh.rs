@@ -201,7 +201,7 @@ impl Agent<'_, '_> {
             Event::Line(line) => Ok(line),
             Event::RequestToEnd => {
                 self.connection.kill();
-                Err(Failure::Failed("ended before anything was measured".to_owned()))
+                Err(Failure::CutShort("ended before anything was measured".to_owned()))
             }
             Event::Closed(why) => Err(Failure::Failed(sentence(&why))),
         }

@@ -24,6 +24,9 @@ fn mechanism_name_unknown_is_refused_with_nearest() {
     let output = latlab("run --adapt=nonsense --for 10ms");
     assert_eq!(output.code(), Some(2), "{output:?}");
     assert!(output.stderr.contains("there is no mechanism 'nonsense'"), "{output:?}");
+    let refused = latlab("run --adapt=transparent,selective --for 10ms");
+    assert_eq!(refused.code(), Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("only latlab adapt receives requests"), "{refused:?}");
     let output = latlab("run --adapt=suppress --set preempt=full --for 10ms");
     assert_eq!(output.code(), Some(2), "{output:?}");
     assert!(

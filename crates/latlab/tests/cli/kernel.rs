@@ -139,7 +139,7 @@ fn wait_for_another_latlab_is_reported_and_can_be_ended() {
     waits(&ended);
     ended.signal("INT");
     let output = ended.finish();
-    assert!(output.code() == Some(2) && output.stderr.contains("ended on request"), "{output:?}");
+    assert!(output.code() == Some(4) && output.stderr.contains("ended on request"), "{output:?}");
     let patient = Running::start(&mut in_cache(folder, "add vmlinux"));
     waits(&patient);
     assert_eq!(kernels(folder), Vec::<String>::new());

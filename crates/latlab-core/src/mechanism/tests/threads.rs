@@ -361,7 +361,7 @@ fn mechanisms_that_find_no_thread_are_refused_without_one_that_does() {
         vec![Box::new(Suppress), Box::new(Demote::after(LEARNING))];
     for all in [inherit, demote] {
         let refused = Adaptation::of(all, 90).unwrap_err();
-        assert!(refused.contains("name transparent or selective as well"), "{refused}");
+        assert!(refused.contains("name transparent as well"), "{refused}");
     }
 }
 

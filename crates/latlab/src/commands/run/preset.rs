@@ -115,6 +115,13 @@ mod tests {
     }
 
     #[test]
+    fn policy_replaces_that_of_a_preset() {
+        let policy = |words: &str| plan(words).probes[0].params["policy"].clone();
+        assert_eq!(policy("run --preset cyclictest"), "fifo");
+        assert_eq!(policy("run --preset cyclictest --policy other"), "other");
+    }
+
+    #[test]
     fn setting_of_a_knob_replaces_that_of_a_preset() {
         let plan = plan("run --preset cyclictest --set cpu_dma_latency=10 --set ksm=0");
         let settings: Vec<_> =

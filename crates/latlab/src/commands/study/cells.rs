@@ -155,7 +155,7 @@ fn join(cell: CellPlans<'_>, pieces: &mut std::vec::IntoIter<Piece<'_>>) -> Cell
 /// Refuses a record that the user has ended early: it is no repetition.
 pub(super) fn check_whole(record: &Record) -> Result<()> {
     match record.cut_short() {
-        Some(warning) => Err(Failure::Failed(warning.text.clone())),
+        Some(warning) => Err(Failure::CutShort(warning.text.clone())),
         None => Ok(()),
     }
 }

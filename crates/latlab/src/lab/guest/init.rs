@@ -2,7 +2,6 @@
 
 use super::driver::MODULE as DRIVER;
 use super::orders::{JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
-use super::time::VARIABLE;
 use super::{archive, calibration, disk, kallsyms};
 use crate::engine::{self, Prepared};
 use crate::failure::{Failure, Result, failed};
@@ -11,6 +10,7 @@ use crate::message::{Message, Messenger, program};
 use latlab_core::machine::TimeDomain;
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
+use latlab_sys::machine::TIME_DOMAIN;
 use latlab_sys::mailbox::Mailbox;
 use latlab_sys::process;
 use latlab_sys::signal::Signals;
@@ -165,7 +165,7 @@ fn carry_out(job: &Job, orders: &Orders, port: &mut File) -> Result<Message> {
             // Through latlab, so that its options mean the same as on the host.
             let mut command = process::command(PROGRAM);
             command.args(words).current_dir(folder);
-            command.envs(variables).env(VARIABLE, orders.time_domain.word());
+            command.envs(variables).env(TIME_DOMAIN, orders.time_domain.word());
             std::fs::create_dir_all(folder)
                 .map_err(|e| failed(&folder.display().to_string(), e))?;
             program::run(&mut command, port, &mut || false).map(Message::Exited)

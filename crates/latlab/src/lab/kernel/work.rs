@@ -154,7 +154,7 @@ pub(crate) fn explain(
 
 /// The failure when the user asked to end.
 pub(crate) fn interrupted() -> Failure {
-    Failure::Failed("ended on request: nothing was changed".to_owned())
+    Failure::CutShort("ended on request: nothing was changed".to_owned())
 }
 
 /// The program's last error message, else its exit status.
