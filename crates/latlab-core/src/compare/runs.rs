@@ -187,14 +187,14 @@ impl Design {
     /// Says why the comparison is inconclusive, and what to do.
     pub(super) fn too_few(&self) -> String {
         let how = match self.order {
-            Order::BySeed => "runs with different seeds",
-            _ => "interleaved runs (ABBA)",
+            Order::BySeed => "4 runs with different seeds",
+            _ => "6 interleaved runs (ABBA)",
         };
         let runs = match self.runs {
             (1, 1) => "one run per side".to_owned(),
             (a, b) => format!("{a} and {b} runs"),
         };
-        format!("{runs}; at least 6 {how} per side are needed (latlab ab)")
+        format!("{runs}; at least {how} per side are needed (latlab ab)")
     }
 }
 

@@ -30,7 +30,9 @@ impl Mechanism for Suppress {
                 "SCHED_OTHER tasks then preempt each other at the tick, not within the kernel",
             ),
             (PREEMPT, "full") => Err("this kernel has no lazy preemption"),
-            (PREEMPT, "lazy") => Err("SCHED_OTHER tasks are already preempted at the tick only"),
+            (PREEMPT, "lazy") => {
+                Err("SCHED_OTHER tasks already do not preempt each other within the kernel")
+            }
             (PREEMPT, _) => Err("SCHED_OTHER tasks are preempted less than with lazy"),
             (WAKEUP, "1") => {
                 wish("0", "a woken SCHED_OTHER task then waits until the running slice ends")

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-/// Writes an empty file: the kernel allocates its pages and copies the data.
+/// Writes data to an empty file: the kernel allocates its pages and copies the data.
 ///
 /// In the window: one write(2). The data of a file on a disk stays in the page cache.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
@@ -20,7 +20,7 @@ pub(super) struct Write {
 }
 
 impl Describe for Write {
-    const ABOUT: About = About { name: "write", summary: "write an empty file" };
+    const ABOUT: About = About { name: "write", summary: "write data to an empty file" };
 }
 
 impl Call for Write {

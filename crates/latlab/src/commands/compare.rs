@@ -26,9 +26,10 @@ with several latencies has their names: timer.thread-running.p99.";
 ///
 /// A and B are each a record, a folder of records, a pattern in quotes ('a-*.json'), or several of
 /// these separated by commas. All runs of a side have the same plan; seeds may differ. With at
-/// least six interleaved runs per side (ABBA), each quantile gets a verdict (faster, slower, no
-/// difference) with bootstrap confidence intervals. Single runs are inconclusive, except in the
-/// laboratory, where a run repeats exactly. docs/compare.md describes the method and its limits.
+/// least six interleaved runs per side (ABBA), or four of each with different seeds or one after the
+/// other, each quantile gets a verdict (faster, slower, no difference) with bootstrap confidence
+/// intervals. Single runs are inconclusive, except in the laboratory, where a run repeats exactly.
+/// docs/compare.md describes the method and its limits.
 ///
 /// Exit codes: 0 success; 1 a --fail-if holds; 2 failure, or a --fail-if can't be evaluated.
 #[derive(Debug, clap::Args)]

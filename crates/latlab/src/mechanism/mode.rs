@@ -6,7 +6,7 @@ use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, mode};
 use latlab_core::time::Nanos;
 
-/// Sets knobs for throughput only while there is no real-time task.
+/// Serves throughput while there is no real-time task, and latency while there are some.
 ///
 /// Section 3.2 of Seo et al. 2009. Tasks of programs with SCHED_FIFO, SCHED_RR or SCHED_DEADLINE
 /// count, kernel threads do not. Together with transparent or selective, IRQ threads are
@@ -27,7 +27,7 @@ const PATIENCE: Nanos = Nanos::from_secs(1);
 impl Describe for ByTasks {
     const ABOUT: About = About {
         name: "mode",
-        summary: "throughput knobs are set only while no real-time task exists",
+        summary: "IRQ threads are SCHED_OTHER, or throughput knobs set, while no real-time task exists",
     };
 }
 

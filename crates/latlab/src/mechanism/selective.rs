@@ -10,7 +10,8 @@ use latlab_core::mechanism::{self, selective};
 ///
 /// Section 3.3 of Seo et al. 2009. A process requests groups of devices (NETWORK, AUDIO, …), which
 /// the configuration describes; the request counts while the process has a real-time task. No
-/// requested thread gets a priority below its original one. Without a request nothing is changed.
+/// requested thread gets a priority below its original one. Without a request it raises and demotes
+/// no thread; for mode it counts all the same as a mechanism that knows which threads are needed.
 /// The cost: an interrupt that nobody has requested competes with SCHED_OTHER tasks.
 #[derive(Debug, clap::Args)]
 pub(super) struct Selective;
