@@ -283,7 +283,7 @@ fn qemu_that_is_killed_is_reported() {
 
 #[test]
 fn guest_ends_with_the_latlab_that_started_it() {
-    for (signal, code) in [("INT", Some(2)), ("KILL", None)] {
+    for (signal, code) in [("INT", Some(4)), ("KILL", None)] {
         let (running, qemu) = with_a_guest();
         pause(Duration::from_millis(300));
         running.signal(signal);
