@@ -365,7 +365,7 @@ fn pieces_of_another_kernel_are_measured_again() {
     wait_until("a kernel is fetched", || fs::metadata(&fetched).is_ok_and(|file| file.len() > 0));
     judging.signal("INT");
     let output = judging.finish();
-    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert_eq!(output.code(), Some(4), "{output:?}");
     assert!(output.stderr.contains("ended on request"), "{output:?}");
     assert!(!output.stderr.contains("could not be measured"), "{output:?}");
     assert_eq!(
