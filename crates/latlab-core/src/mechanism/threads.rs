@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const NEEDLESS: &str = "no real-time task needs it any more";
 
 /// The reason for restoring a lowered thread where no mode is decided.
-const HARMLESS: &str = "no real-time task needs another thread more";
+const NO_LONGER_LAST: &str = "other threads no longer go before it";
 
 /// The threads whose policy is set, and those that must be left alone, by their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,7 +87,8 @@ impl Threads {
                 Some(wanted) => changes.push((wanted.to, self.set(thread, found, wanted))),
                 None => {
                     let is_lowered = thread.policy.priority() < found.priority();
-                    let because = if is_lowered { latency.unwrap_or(HARMLESS) } else { NEEDLESS };
+                    let because =
+                        if is_lowered { latency.unwrap_or(NO_LONGER_LAST) } else { NEEDLESS };
                     changes.extend(self.restore(thread, because).map(|back| (found, back)));
                 }
             }
