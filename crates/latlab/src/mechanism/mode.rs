@@ -27,7 +27,7 @@ const PATIENCE: Nanos = Nanos::from_secs(1);
 impl Describe for ByTasks {
     const ABOUT: About = About {
         name: "mode",
-        summary: "IRQ threads are SCHED_OTHER, or throughput knobs set, while no real-time task exists",
+        summary: "IRQ threads SCHED_OTHER, or throughput knobs, without real-time tasks",
     };
 }
 
