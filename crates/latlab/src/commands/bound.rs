@@ -83,6 +83,7 @@ type Cell = (String, String, Plan);
 impl Bound {
     pub(super) fn run(&self) -> Result<()> {
         let plans = self.plans()?;
+        self.on.iter().try_for_each(|target| self.options.check(target))?;
         rights::keep(rights::ELSEWHERE)?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let (rows, failure) = self.rows(&plans, &signals);

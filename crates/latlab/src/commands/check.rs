@@ -87,7 +87,7 @@ impl Check {
         if self.guest.on.is_some() {
             return self.run_elsewhere();
         }
-        self.options.refuse_any()?;
+        self.options.check("native")?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         self.show(&watch(&self.order(), &signals)?)
     }

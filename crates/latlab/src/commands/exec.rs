@@ -80,7 +80,7 @@ impl Exec {
         if self.guest.on.is_some() {
             return self.run_in_guest();
         }
-        self.options.refuse_any()?;
+        self.options.check("native")?;
         self.exec_program()
     }
 

@@ -46,7 +46,7 @@ impl GuestProgram {
         let words = with_command(words, path.as_os_str(), &command[1..])?;
         let (folder, variables) = (self.folder()?, self.variables()?);
         let program = Program { words, path, with: self.with.clone(), folder, variables };
-        in_session(options, |session| target.exec(name, &program, session, output))
+        in_session(name, options, |session| target.exec(name, &program, session, output))
     }
 
     /// Runs latlab with these words on another machine, followed by a program of that machine and its
@@ -69,7 +69,7 @@ impl GuestProgram {
             Some((program, arguments)) => with_command(words, program, arguments)?,
             None => words,
         };
-        in_session(options, |session| target.command(name, words, session, output))
+        in_session(name, options, |session| target.command(name, words, session, output))
     }
 
     /// Whether the program is one of another machine.
@@ -104,9 +104,11 @@ impl GuestProgram {
 }
 
 fn in_session(
+    target: &str,
     options: &TargetOptions,
     work: impl FnOnce(&mut Session<'_>) -> Result<u8>,
 ) -> Result<u8> {
+    options.check(target)?;
     let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
     let mut watch = live::view(None);
     let mut bar = Bar::new(&signals);

@@ -86,9 +86,7 @@ impl Measurement {
         let plans: Vec<Prepared> =
             self.on.iter().map(|target| prepared.on_target(target)).collect();
         let target = self.target()?;
-        if self.is_native() {
-            self.options.refuse_any()?;
-        }
+        self.options.check(&self.on[0])?;
         rights::keep_for(&[plan], self.is_native())?;
         let paths = self.paths(&plans)?;
         let files = paths.iter().map(|path| path.as_deref().map(reserve).transpose());
@@ -157,8 +155,7 @@ impl Measurement {
             _ if self.json => "--json is for latlab ab",
             _ if self.csv => "--csv is not for a side of latlab ab",
             _ if self.metrics.is_some() => "--metrics is for a single run",
-            _ if self.is_native() => return self.options.refuse_any(),
-            _ => return Ok(()),
+            _ => return self.options.check(&self.on[0]),
         };
         Err(Failure::Failed(refused.to_owned()))
     }
@@ -193,7 +190,7 @@ impl Measurement {
             Some(path) if path == Path::new(STDOUT) || path.is_file() => {
                 "--always writes a record for each late wake-up: give --out a folder"
             }
-            out => return self.options.refuse_any().map(|()| out.clone()),
+            out => return self.options.check(&self.on[0]).map(|()| out.clone()),
         };
         Err(Failure::Failed(refused.to_owned()))
     }

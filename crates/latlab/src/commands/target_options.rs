@@ -32,21 +32,25 @@ pub(super) struct TargetOptions {
 }
 
 impl TargetOptions {
-    /// Refuses all of these options, for a plan that is carried out on this machine.
-    pub(super) fn refuse_any(&self) -> Result<()> {
+    /// Refuses options that have no effect on `target`.
+    pub(super) fn check(&self, target: &str) -> Result<()> {
+        let kind = target.split(':').next().unwrap_or_default();
         let given = [
-            ("--jobs", self.jobs.is_some()),
-            ("--fresh", self.fresh),
-            ("--cold", self.cold),
-            ("--limit", self.limit.is_some()),
-            ("--accel", self.accel.is_some()),
+            ("--jobs", self.jobs.is_some(), &["lab"][..]),
+            ("--fresh", self.fresh, &["lab"]),
+            ("--cold", self.cold, &["lab"]),
+            ("--limit", self.limit.is_some(), &["lab", "vm", "ssh"]),
+            ("--accel", self.accel.is_some(), &["vm"]),
         ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) => {
-                Err(Failure::Failed(format!("{option} is for other targets: name one with --on")))
+        for (option, given, kinds) in given {
+            if given && !kinds.contains(&kind) {
+                let kinds = kinds.join(":, ");
+                return Err(Failure::Failed(format!(
+                    "{option} has no effect on {target}: it is for {kinds}: targets (--on)"
+                )));
             }
-            None => Ok(()),
         }
+        Ok(())
     }
 
     /// These options, and those of `defaults` that are not given here.

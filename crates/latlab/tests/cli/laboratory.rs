@@ -173,6 +173,16 @@ fn program_in_guest_is_found_as_on_host_and_children_are_not_waited_for() {
     let output = run(command("exec --on lab:rt --limit 120s -- sh -c").arg(script));
     assert_eq!(output.code(), Some(3), "{output:?}");
     latlab("exec --limit 1s -- true").assert_refused(2, &["--limit", "--on"]);
+    for (words, option) in [
+        ("exec --on lab:rt --accel tcg -- true", "--accel"),
+        ("run cyclic --on lab:rt --accel tcg", "--accel"),
+        ("bound --on lab:rt --accel tcg", "--accel"),
+        ("run cyclic --on vm:rt --cold", "--cold"),
+        ("run cyclic --on ssh:board --jobs 1", "--jobs"),
+        ("ab -- run cyclic --on vm:rt --fresh -- run cyclic", "--fresh"),
+    ] {
+        latlab(words).assert_refused(2, &[option, "no effect"]);
+    }
 }
 
 #[test]
