@@ -1,16 +1,19 @@
 //! Commands that change the machine, while each of their system calls fails.
 
-use super::scene::{OWN_JOURNALS, Scene};
+use super::scene::{OWN_JOURNALS, Scene, real_time_task};
 use super::{each, each_of};
 use crate::program::{Missing, lock_machine, not_run, root, run};
 
-/// A scene with an IRQ thread. None where this machine has none.
+/// A scene with an IRQ thread. None where this machine has none, or a real-time task for
+/// which `adapt` leaves them as they are.
 fn with_threads() -> Option<Scene> {
     let scene = Scene::new();
-    if scene.has_threads() {
-        return Some(scene);
-    }
-    not_run(Missing::Optional, "this machine has no IRQ threads");
+    let reason = match real_time_task() {
+        Some(name) => format!("adapt lowers no IRQ thread here: {name} is a real-time task"),
+        None if scene.has_threads() => return Some(scene),
+        None => "this machine has no IRQ threads".to_owned(),
+    };
+    not_run(Missing::Optional, &reason);
     None
 }
 

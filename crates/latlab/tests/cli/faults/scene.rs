@@ -13,15 +13,34 @@ pub(super) type State = (String, BTreeMap<String, (String, String)>);
 
 pub(super) fn state() -> State {
     let thread = |path: PathBuf| {
-        let name = fs::read_to_string(path.join("comm")).ok()?;
-        let stat = fs::read_to_string(path.join("stat")).ok()?;
-        // The name in parentheses may contain anything.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(37);
-        let scheduled = (fields.next()?.to_owned(), fields.next()?.to_owned());
+        let (name, [_, priority, policy]) = task(&path)?;
         let pid = path.file_name()?.to_str()?.to_owned();
-        name.starts_with("irq/").then_some((pid, scheduled))
+        name.starts_with("irq/").then_some((pid, (priority, policy)))
     };
     (knob::read(), entries(Path::new("/proc")).into_iter().filter_map(thread).collect())
+}
+
+/// The name of a task, its flags, its real-time priority and its policy.
+fn task(path: &Path) -> Option<(String, [String; 3])> {
+    let stat = fs::read_to_string(path.join("stat")).ok()?;
+    // The name in parentheses may contain anything.
+    let (name, fields) = stat.split_once('(')?.1.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    Some((name.to_owned(), [6, 37, 38].map(|field: usize| fields[field].to_owned())))
+}
+
+/// The name of a program's real-time task, if there is one.
+pub(super) fn real_time_task() -> Option<String> {
+    /// The flag of a kernel thread, `PF_KTHREAD`.
+    const KERNEL: u64 = 0x0020_0000;
+    // A process may end meanwhile.
+    let tasks =
+        |process: PathBuf| fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+    let tasks = entries(Path::new("/proc")).into_iter().flat_map(tasks);
+    tasks.filter_map(|entry| task(&entry.path())).find_map(|(name, [flags, priority, _])| {
+        let of_program = flags.parse::<u64>().ok()? & KERNEL == 0;
+        (of_program && priority != "0").then_some(name)
+    })
 }
 
 /// A folder with journals of its own, and the value that a run sets.
