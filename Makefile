@@ -195,7 +195,7 @@ kernels: $(LATLAB)
 	$(LATLAB) kernel build preemptible
 	$(LATLAB) kernel build lab-full
 
-# Repeats the studies whose tables are in docs/results/. Takes hours without cached results. The same
+# Repeats the studies whose tables are in docs/results/. Takes two hours without cached results. The same
 # program on the same kernels writes the same bytes.
 studies: kernels
 	for table in docs/results/*/table.md; do \
