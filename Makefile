@@ -198,6 +198,8 @@ kernels: $(LATLAB)
 # Repeats the studies whose tables are in docs/results/. Takes two hours without cached results. The same
 # program on the same kernels writes the same bytes.
 studies: kernels
+	$(MAKE) build ARCH=arm64
+	tools/need qemu-system-aarch64=qemu-system-arm
 	for table in docs/results/*/table.md; do \
 		folder=$${table%/table.md}; $(LATLAB) study $${folder##*/} --out $$folder >/dev/null || exit 1; \
 	done
