@@ -33,13 +33,15 @@ fn task(path: &Path) -> Option<(String, [String; 3])> {
 pub(super) fn real_time_task() -> Option<String> {
     /// The flag of a kernel thread, `PF_KTHREAD`.
     const KERNEL: u64 = 0x0020_0000;
+    /// `SCHED_FIFO`, `SCHED_RR` and `SCHED_DEADLINE`.
+    const REAL_TIME: [&str; 3] = ["1", "2", "6"];
     // A process may end meanwhile.
     let tasks =
         |process: PathBuf| fs::read_dir(process.join("task")).into_iter().flatten().flatten();
     let tasks = entries(Path::new("/proc")).into_iter().flat_map(tasks);
-    tasks.filter_map(|entry| task(&entry.path())).find_map(|(name, [flags, priority, _])| {
+    tasks.filter_map(|entry| task(&entry.path())).find_map(|(name, [flags, _, policy])| {
         let of_program = flags.parse::<u64>().ok()? & KERNEL == 0;
-        (of_program && priority != "0").then_some(name)
+        (of_program && REAL_TIME.contains(&policy.as_str())).then_some(name)
     })
 }
 
