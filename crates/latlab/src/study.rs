@@ -84,10 +84,10 @@ impl StudyFile {
     pub(crate) fn plans(&self) -> Result<Vec<Vec<Plan>>> {
         let plans = self.study.cells.iter().map(|cell| self.plans_of(cell));
         let plans = plans.collect::<Result<Vec<_>>>()?;
-        let kind = |on: &SpannedText| on.text.split(':').next().unwrap_or_default().to_owned();
         let targets: Vec<&SpannedText> =
             self.study.cells.iter().filter_map(|cell| cell.terms.on.as_ref()).collect();
-        if let Some(other) = targets.iter().find(|on| kind(on) != kind(targets[0])) {
+        if let Some(other) = targets.iter().find(|on| target::kind(&on.text) != target::kind(&targets[0].text))
+        {
             let why = format!(
                 "{} is another kind of target than {}: make two studies",
                 other.text, targets[0].text

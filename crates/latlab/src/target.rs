@@ -70,9 +70,14 @@ pub(crate) trait Target: Sync {
     }
 }
 
+/// Returns the kind of a target: its name without the profile or host.
+pub(crate) fn kind(name: &str) -> &str {
+    name.split(':').next().unwrap_or_default()
+}
+
 /// The target of this name: `native`, `lab:PROFILE`, …
 pub(crate) fn find(name: &str) -> Result<&'static dyn Target> {
-    let kind = name.split(':').next().unwrap_or_default();
+    let kind = kind(name);
     let entry = TARGETS.iter().find(|entry| entry.about.name == kind);
     entry.map(|entry| entry.target).ok_or_else(|| {
         let names: Vec<&str> = TARGETS.iter().map(|entry| entry.about.name).collect();

@@ -4,6 +4,7 @@ use crate::engine;
 use crate::failure::{Failure, Result};
 use crate::rig::Watch;
 use crate::session::{Accel, Progress, Session};
+use crate::target;
 use clap::ValueEnum as _;
 use latlab_core::time::Nanos;
 use latlab_sys::cpu;
@@ -34,7 +35,7 @@ pub(super) struct TargetOptions {
 impl TargetOptions {
     /// Refuses options that have no effect on `target`.
     pub(super) fn check(&self, target: &str) -> Result<()> {
-        let kind = target.split(':').next().unwrap_or_default();
+        let kind = target::kind(target);
         let given = [
             ("--jobs", self.jobs.is_some(), &["lab"][..]),
             ("--fresh", self.fresh, &["lab"]),
