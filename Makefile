@@ -189,14 +189,14 @@ deny:
 	tools/deny
 
 # The laboratory's own kernels, built from Debian's sources into the user's cache.
+KERNELS = monolithic preemptible lab-full
 kernels: $(LATLAB)
 	tools/need cc=gcc flex=flex bison=bison bc=bc perl=perl xz=xz-utils pahole=dwarves libelf.a=libelf-dev
-	$(LATLAB) kernel build monolithic
-	$(LATLAB) kernel build preemptible
-	$(LATLAB) kernel build lab-full
+	for kernel in $(KERNELS); do $(LATLAB) kernel build $$kernel || exit 1; done
 
 # Repeats the studies whose tables are in docs/results/. Takes two hours without cached results. The same
 # program on the same kernels writes the same bytes.
+studies: KERNELS = monolithic preemptible
 studies: kernels
 	$(MAKE) build ARCH=arm64
 	tools/need qemu-system-aarch64=qemu-system-arm
