@@ -64,6 +64,21 @@ impl Nanos {
         Nanos(secs * 1_000_000_000)
     }
 
+    /// Returns it without rounding, as a user writes it: `5min`, `1500us`.
+    pub fn exact(self) -> String {
+        let units = [
+            (3_600_000_000_000, "h"),
+            (60_000_000_000, "min"),
+            (1_000_000_000, "s"),
+            (1_000_000, "ms"),
+            (1_000, "us"),
+            (1, "ns"),
+        ];
+        let whole = |(scale, _): &&(u64, &str)| self.0 > 0 && self.0.is_multiple_of(*scale);
+        let (scale, name) = units.iter().find(whole).unwrap_or(&(1, "ns"));
+        format!("{}{name}", self.0 / scale)
+    }
+
     /// Returns seconds, for pictures and ratios; never for arithmetic on samples.
     #[expect(clippy::cast_precision_loss, reason = "pictures have fewer than 52 bits")]
     pub fn as_secs_f64(self) -> f64 {
@@ -206,6 +221,7 @@ mod tests {
         #[test]
         fn nanoseconds_survive_formatting_and_parsing(n in any::<u64>()) {
             prop_assert_eq!(format!("{n}ns").parse::<Nanos>(), Ok(Nanos(n)));
+            prop_assert_eq!(Nanos(n).exact().parse::<Nanos>(), Ok(Nanos(n)));
         }
 
         #[test]

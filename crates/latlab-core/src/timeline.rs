@@ -104,6 +104,29 @@ impl Timeline {
         }
     }
 
+    /// Returns this time line begun `by` later. A sample may appear up to the length of an interval
+    /// early, as only its interval is known.
+    #[must_use]
+    pub fn delayed(&self, by: Nanos) -> Timeline {
+        let mut delayed = Timeline::new();
+        for (at, worst) in self.points() {
+            delayed.record(Nanos(at.0.saturating_add(by.0)), worst);
+        }
+        delayed
+    }
+
+    /// Returns the maximum so far: the start of each interval whose worst sample is above those of all
+    /// earlier ones, and that sample.
+    pub fn running_maximum(&self) -> Vec<(Nanos, Nanos)> {
+        let mut rises: Vec<(Nanos, Nanos)> = Vec::new();
+        for (at, worst) in self.points() {
+            if worst > rises.last().map_or(Nanos(0), |(_, highest)| *highest) {
+                rises.push((at, worst));
+            }
+        }
+        rises
+    }
+
     /// Whether a stored time line is valid; a damaged one would panic later.
     pub(crate) fn is_sound(&self) -> bool {
         let widths = FIRST_WIDTH..=Nanos(u64::MAX / MAX_INTERVALS as u64);
@@ -146,6 +169,36 @@ mod tests {
             prop_assert_eq!(&left, &whole);
             let worst = samples.iter().map(|(_, l)| *l).max();
             prop_assert_eq!(whole.points().map(|(_, l)| l.0).max(), worst);
+        }
+
+        #[test]
+        fn delayed_timeline_keeps_its_samples_within_an_interval(
+            samples in proptest::collection::vec((0u64..1 << 50, 1u64..1 << 40), 1..100),
+            by in 0u64..1 << 50,
+        ) {
+            let (mut timeline, mut expected) = (Timeline::new(), Timeline::new());
+            for (at, latency) in &samples {
+                timeline.record(Nanos(*at), Nanos(*latency));
+                expected.record(Nanos(*at + by), Nanos(*latency));
+            }
+            let delayed = timeline.delayed(Nanos(by));
+            prop_assert!(delayed.width() >= timeline.width());
+            let first = delayed.points().find(|(_, worst)| worst.0 > 0).unwrap().0;
+            let exact = expected.points().find(|(_, worst)| worst.0 > 0).unwrap().0;
+            prop_assert!(first <= exact + expected.width() && exact.0 <= (first + delayed.width() + timeline.width()).0);
+            prop_assert_eq!(delayed.running_maximum().last().map(|(_, l)| *l), expected.running_maximum().last().map(|(_, l)| *l));
+        }
+
+        #[test]
+        fn running_maximum_rises_to_the_maximum(samples in proptest::collection::vec((0u64..1 << 40, 0u64..1 << 40), 0..100)) {
+            let mut timeline = Timeline::new();
+            for (at, latency) in &samples {
+                timeline.record(Nanos(*at), Nanos(*latency));
+            }
+            let rises = timeline.running_maximum();
+            prop_assert!(rises.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
+            let maximum = samples.iter().map(|(_, latency)| *latency).filter(|latency| *latency > 0).max();
+            prop_assert_eq!(rises.last().map(|(_, latency)| latency.0), maximum);
         }
     }
 }

@@ -31,6 +31,8 @@ pub enum PictureKind {
     Density,
     /// The worst sample of each interval of time.
     OverTime,
+    /// The worst sample so far, over time.
+    Maximum,
     /// Bars over the labels of an axis.
     Bars,
     /// Lines over the labels of an axis.
@@ -56,10 +58,11 @@ pub struct CategoryAxis {
 
 impl PictureKind {
     /// All forms, by name.
-    pub const ALL: [(&'static str, PictureKind); 6] = [
+    pub const ALL: [(&'static str, PictureKind); 7] = [
         ("cdf", PictureKind::Cdf),
         ("density", PictureKind::Density),
         ("over-time", PictureKind::OverTime),
+        ("maximum", PictureKind::Maximum),
         ("bars", PictureKind::Bars),
         ("curves", PictureKind::Curves),
         ("pdlt", PictureKind::Pdlt),
@@ -72,7 +75,10 @@ impl PictureKind {
 
     /// Whether it shows samples rather than single values.
     pub fn shows_samples(self) -> bool {
-        matches!(self, PictureKind::Cdf | PictureKind::Density | PictureKind::OverTime)
+        matches!(
+            self,
+            PictureKind::Cdf | PictureKind::Density | PictureKind::OverTime | PictureKind::Maximum
+        )
     }
 
     /// Whether it shows values over the labels of an axis.

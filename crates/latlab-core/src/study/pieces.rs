@@ -42,10 +42,17 @@ pub fn cut(whole: &Plan, longest: Nanos) -> Vec<Plan> {
     (0..number).map(piece).collect()
 }
 
-/// Merges the records of the pieces into that of the whole; the time lines overlap, as those of
-/// repetitions do. None without pieces; fails if the machines differ.
+/// Merges the records of the pieces, all of them and in order, into that of the whole; their time
+/// lines follow each other. None without pieces; fails if the machines differ.
 pub fn join(whole: &Plan, pieces: Vec<Record>) -> Result<Option<Record>, Incomparable> {
-    let as_whole = pieces.into_iter().map(|piece| {
+    let mut start = Nanos(0);
+    let as_whole = pieces.into_iter().map(|mut piece| {
+        for series in &mut piece.series {
+            series.timeline = series.timeline.delayed(start);
+        }
+        if let Length::For(time) = piece.plan.length {
+            start = start + time;
+        }
         let plan = Plan { cpus: piece.plan.cpus.clone(), ..whole.clone() };
         Record { plan, ..piece }
     });

@@ -112,7 +112,7 @@ pub(crate) fn duration_option(study: &Study) -> String {
     match study.lengths {
         Lengths::Usual => String::new(),
         Lengths::Full => " --full".to_owned(),
-        Lengths::For(time) => format!(" --for {}ns", time.0),
+        Lengths::For(time) => format!(" --for {}", time.exact()),
     }
 }
 

@@ -44,12 +44,33 @@ fn joined_pieces_give_the_figures_of_the_whole() {
         let value = figure.of(std::slice::from_ref(&joined)).unwrap().value;
         assert!((value - expected).abs() < 1e-6, "{take:?}: {value}, not {expected}");
     }
-    // Interrupted half-way: the record joined until then, merged with the rest.
-    let mut resumed = pieces::join(&whole, parts[..2].to_vec()).unwrap().unwrap();
-    resumed.merge(&pieces::join(&whole, parts[2..].to_vec()).unwrap().unwrap()).unwrap();
-    assert_eq!(resumed.to_json(), joined.to_json());
     assert_eq!(pieces::join(&whole, Vec::new()).unwrap(), None);
     let mut elsewhere = parts;
     elsewhere[1].machine.kernel = "6.1".to_owned();
     assert!(pieces::join(&whole, elsewhere).unwrap_err().to_string().contains("their kernel"));
+}
+
+#[test]
+fn time_lines_of_pieces_follow_each_other() {
+    let whole = Plan { length: Length::For(Nanos::from_secs(25)), ..record(&[]).plan };
+    let cut = pieces::cut(&whole, Nanos::from_secs(10));
+    let piece = |(plan, worst): (Plan, u64)| {
+        let mut piece = Record { plan, ..record(&[worst]) };
+        piece.series[0].timeline.record(Nanos::from_secs(1), Nanos(worst));
+        piece
+    };
+    let parts = cut.into_iter().zip([700, 500, 900]).map(piece).collect();
+    let joined = pieces::join(&whole, parts).unwrap().unwrap();
+    let timeline = &joined.series[0].timeline;
+    let at = |wanted: u64| {
+        let (at, _) = timeline.points().find(|(_, worst)| worst.0 == wanted).unwrap();
+        at.as_secs_f64()
+    };
+    let expected = [(700, 1.0), (500, 1.0 + 25.0 / 3.0), (900, 1.0 + 50.0 / 3.0)];
+    for (worst, seconds) in expected {
+        let off = (at(worst) - seconds).abs();
+        assert!(off <= timeline.width().as_secs_f64(), "{worst}: {off} s off");
+    }
+    let rises: Vec<u64> = timeline.running_maximum().iter().map(|(_, worst)| worst.0).collect();
+    assert_eq!(rises, [700, 900]);
 }

@@ -59,9 +59,10 @@ fn draw(
     records: &[Option<Vec<Record>>],
 ) -> Option<StudyPicture> {
     let (mut chart, numbers) = match picture.kind {
-        PictureKind::Cdf | PictureKind::Density | PictureKind::OverTime => {
-            samples_chart(picture, study, records)?
-        }
+        PictureKind::Cdf
+        | PictureKind::Density
+        | PictureKind::OverTime
+        | PictureKind::Maximum => samples_chart(picture, study, records)?,
         PictureKind::Bars | PictureKind::Curves => over::chart(picture, study, findings)?,
         PictureKind::Pdlt => scans_chart(picture, study, records)?,
     };
@@ -88,7 +89,8 @@ fn samples_chart(
     let chart = match picture.kind {
         PictureKind::Cdf => distribution::cdf(picture, &samples),
         PictureKind::Density => distribution::density(picture, &samples),
-        _ => time::chart(picture, &samples),
+        PictureKind::Maximum => time::maximum(picture, &samples),
+        _ => time::worst(picture, &samples),
     };
     let header = ["", "samples", "min", "p50", "p90", "p99", "p99.9", "max"];
     let row = |one: &Samples| {

@@ -141,6 +141,20 @@ fn time_line_has_worst_of_all_cpus() {
 }
 
 #[test]
+fn maximum_rises_to_the_worst_sample_and_lasts_to_the_end() {
+    let text = |kind| format!("kind = '{kind}'\nfigures = ['worst']\ncells = ['old.*']");
+    let worst = drawn(&text("over-time")).unwrap().chart;
+    let maximum = drawn(&text("maximum")).unwrap().chart;
+    for (line, all) in maximum.lines.iter().zip(&worst.lines) {
+        assert!(line.points.windows(2).all(|pair| pair[0].1 <= pair[1].1));
+        let highest = all.points.iter().map(|point| point.1).fold(0.0, f64::max);
+        assert_eq!(line.points.last().unwrap().1, highest);
+        assert_eq!(line.points.last().unwrap().0, all.points.last().unwrap().0);
+    }
+    assert!(!maximum.marks.peaks && worst.marks.peaks);
+}
+
+#[test]
 fn bars_are_side_by_side_with_published_values() {
     let picture = drawn("kind = 'bars'\nfigures = ['median']\nalong = 'tasks'").unwrap();
     let columns = &picture.chart.marks.columns;

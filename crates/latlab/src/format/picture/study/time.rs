@@ -9,8 +9,34 @@ use latlab_core::study::picture::Picture;
 use latlab_core::time::Nanos;
 
 /// Returns the worst sample of each interval of time, of all CPUs and repetitions.
-pub(super) fn chart(picture: &Picture, samples: &[Samples]) -> Chart {
-    let lines: Vec<ChartLine> = samples.iter().map(line).collect();
+pub(super) fn worst(picture: &Picture, samples: &[Samples]) -> Chart {
+    let lines = samples.iter().map(|one| {
+        let sampled = one.timeline.points().filter(|(_, worst)| *worst > Nanos(0));
+        line(one, sampled.map(|(at, worst)| (at.as_secs_f64(), at_least_one(worst))).collect())
+    });
+    chart(picture, samples, lines.collect())
+}
+
+/// Returns the worst sample so far, up to the end of the measurement.
+pub(super) fn maximum(picture: &Picture, samples: &[Samples]) -> Chart {
+    let lines = samples.iter().map(|one| {
+        let rises = one.timeline.running_maximum().into_iter();
+        let mut points: Vec<_> =
+            rises.map(|(at, worst)| (at.as_secs_f64(), at_least_one(worst))).collect();
+        if let (Some((end, _)), Some((_, worst))) = (one.timeline.points().last(), points.last()) {
+            points.push((end.as_secs_f64(), *worst));
+        }
+        line(one, points)
+    });
+    let mut chart = chart(picture, samples, lines.collect());
+    chart.about = "The worst sample so far. Where a line still rises near its end, a longer run would \
+                   find more."
+        .to_owned();
+    chart.marks.peaks = false;
+    chart
+}
+
+fn chart(picture: &Picture, samples: &[Samples], lines: Vec<ChartLine>) -> Chart {
     let timelines: Vec<_> = samples.iter().map(|one| &one.timeline).collect();
     let (x, about) = time_axis(&timelines);
     let (min, max) = if picture.log {
@@ -37,8 +63,6 @@ pub(super) fn chart(picture: &Picture, samples: &[Samples]) -> Chart {
     }
 }
 
-fn line(one: &Samples) -> ChartLine {
-    let sampled = one.timeline.points().filter(|(_, worst)| *worst > Nanos(0));
-    let points = sampled.map(|(at, worst)| (at.as_secs_f64(), at_least_one(worst))).collect();
+fn line(one: &Samples, points: Vec<(f64, f64)>) -> ChartLine {
     ChartLine { name: one.name.clone(), colour: one.colour, stroke: Stroke::Solid, points }
 }
