@@ -165,6 +165,10 @@ impl Function {
     fn of(self, all: &[Quantity]) -> Quantity {
         let time = all.first().map_or(0, |first| first.time);
         let values = all.iter().map(|one| one.value);
+        // `f64::max` and `f64::min` pass over what is no number, such as 0 / 0.
+        if values.clone().any(|value| !value.is_finite()) {
+            return Quantity { value: f64::NAN, time };
+        }
         #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 names")]
         let value = match self {
             Function::Max => values.fold(f64::NEG_INFINITY, f64::max),

@@ -56,6 +56,19 @@ fn true_claims_hold_and_false_claims_differ() {
 }
 
 #[test]
+fn value_that_is_no_number_is_not_passed_over() {
+    let zero = "(rt.switches - 1000)";
+    for text in [
+        format!("max({zero} / {zero}, 0.5) < 1"),
+        format!("min(rt.switches / {zero}, 0.5) < 1"),
+        format!("mean({zero} / {zero}, 0.5) < 1"),
+    ] {
+        let verdict = judged(&text).verdict;
+        assert!(matches!(verdict, ClaimVerdict::NotMeasured(_)), "{text}: {verdict:?}");
+    }
+}
+
+#[test]
 fn judgement_lists_the_compared_values() {
     let judgement = judged("390ms <= rt.worst and rt.worst / rt-adapted.worst > 9");
     let told: Vec<String> =
