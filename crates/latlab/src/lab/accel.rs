@@ -25,8 +25,9 @@ pub(crate) fn choose(target: &str, session: &mut Session<'_>) -> Result<Accel> {
     }
 }
 
-/// Tries KVM once for each boot of this machine: a kernel of its architecture must boot, and its
-/// timers must wake a task.
+/// Tries KVM: a kernel of this machine's architecture must boot, and its timers must wake a task. Until
+/// this machine boots again, one kernel that does so answers for all; one that does not, for itself
+/// only, as it may be the kernel's fault.
 fn works(target: &str, session: &mut Session<'_>) -> Result<bool> {
     if File::options().read(true).write(true).open("/dev/kvm").is_err() {
         return Ok(false);
@@ -38,9 +39,12 @@ fn works(target: &str, session: &mut Session<'_>) -> Result<bool> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let path = kernel::cache()?.join("kvm");
     let known = std::fs::read_to_string(&path).unwrap_or_default();
-    if let Some(answer) = known.strip_prefix(boot.as_str()) {
-        return Ok(answer == "works");
+    match known.strip_prefix(boot.as_str()).and_then(|answer| answer.split_once(' ')) {
+        Some(("works", _)) => return Ok(true),
+        Some((_, refused)) if refused == kernel.digest => return Ok(false),
+        _ => {}
     }
+    let digest = kernel.digest.clone();
     session.watch.note("testing KVM");
     let words = ["--", PROGRAM, "run", "cyclic", "--count", "100"].map(str::to_owned).to_vec();
     let job = Job::Exec { words, folder: "/".into(), variables: Variables::new() };
@@ -54,6 +58,6 @@ fn works(target: &str, session: &mut Session<'_>) -> Result<bool> {
         Err(failure) => return Err(failure),
     };
     // Without the file the next run tests again.
-    let _ = file::write_atomically(&path, format!("{boot}{answer}").as_bytes());
+    let _ = file::write_atomically(&path, format!("{boot}{answer} {digest}").as_bytes());
     Ok(answer == "works")
 }

@@ -21,7 +21,7 @@ pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outc
     refuse_unsupported(target, session)?;
     let library = super::kernel::plugin(session.progress)?;
     let symbols = Symbols::of(plan, session)?;
-    let outcome = run(std::slice::from_ref(plan), GuestTime::Instructions, session);
+    let outcome = run(std::slice::from_ref(plan), |_, _| Ok(GuestTime::Instructions), session);
     let mut outcome = outcome.into_iter().next().expect("one plan, one outcome")?;
     let plugin = Plugin {
         library,

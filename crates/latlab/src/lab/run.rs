@@ -11,14 +11,15 @@ use crate::message::{Message, Stream};
 use crate::session::{Output, Session};
 use latlab_core::record::Warning;
 
-/// Carries out each plan in a guest of its own. The outcomes do not depend on their order.
+/// Carries out each plan in a guest of its own, whose time `time_of` chooses. The outcomes do not
+/// depend on their order.
 pub(crate) fn run(
     plans: &[Prepared],
-    time: GuestTime,
+    time_of: impl Fn(&Prepared, &mut Session<'_>) -> Result<GuestTime>,
     session: &mut Session<'_>,
 ) -> Vec<Result<Outcome>> {
-    let cells: Vec<Result<Cell>> =
-        plans.iter().map(|plan| prepare::plan(plan, time, session)).collect();
+    let mut prepared = |plan| prepare::plan(plan, time_of(plan, session)?, session);
+    let cells: Vec<Result<Cell>> = plans.iter().map(&mut prepared).collect();
     let no_driver: Vec<Option<String>> =
         cells.iter().map(|cell| cell.as_ref().ok()?.no_driver.clone()).collect();
     let outcome = |index: usize, answer: Answer| {

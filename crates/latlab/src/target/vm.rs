@@ -20,16 +20,11 @@ impl Target for Vm {
     /// One plan after another: guests that share processors would disturb each other.
     fn run(&self, plans: &[Prepared], session: &mut Session<'_>) -> Vec<Result<Outcome>> {
         session.jobs = 1;
-        let target = plans.first().map_or("vm", |plan| &plan.plan().target);
-        match choose_accel(target, session) {
-            Ok(accel) => lab::run(plans, GuestTime::Wall(accel), session),
-            Err(failure) => plans.iter().map(|_| Err(failure.clone())).collect(),
-        }
+        lab::run(plans, time_of, session)
     }
 
     fn fingerprint(&self, plan: &Prepared, session: &mut Session<'_>) -> Result<String> {
-        let accel = choose_accel(&plan.plan().target, session)?;
-        lab::fingerprint(plan, GuestTime::Wall(accel), session)
+        lab::fingerprint(plan, time_of(plan, session)?, session)
     }
 
     fn exec(
@@ -42,4 +37,9 @@ impl Target for Vm {
         let accel = choose_accel(name, session)?;
         lab::exec(name, program, GuestTime::Wall(accel), session, output)
     }
+}
+
+/// The time of a plan's guest. Its architecture decides whether KVM can run it.
+fn time_of(plan: &Prepared, session: &mut Session<'_>) -> Result<GuestTime> {
+    choose_accel(&plan.plan().target, session).map(GuestTime::Wall)
 }
