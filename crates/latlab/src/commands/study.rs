@@ -226,8 +226,9 @@ impl Study {
             Failure::Failed(format!("there is no cell {number}: cells are 1 to {cells}"))
         })?;
         folder.create()?;
-        let measured = cells::measure(file, &cells[nth..=nth], Some(folder), &self.targets)?;
-        measured.into_iter().try_for_each(|records| folder.store(cells[nth].label, &records?))
+        let mut measured = cells::measure(file, &cells[nth..=nth], Some(folder), &self.targets)?;
+        let records = one_kernel::check(file, nth, measured.remove(0))?;
+        folder.store(cells[nth].label, &records)
     }
 
     fn make_table(
@@ -288,7 +289,8 @@ impl Study {
             RecordSource::Here(folder) => one_kernel::measure(file, cells, folder, &self.targets),
             RecordSource::Slurm(folder) => array::measure(self, file, cells, folder),
             RecordSource::Stored(folder) => {
-                Ok(cells.iter().map(|cell| folder.load(*cell)).collect())
+                let loaded = cells.iter().map(|cell| folder.load(*cell)).enumerate();
+                Ok(loaded.map(|(nth, records)| one_kernel::check(file, nth, records)).collect())
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::StudyFile;
 use crate::failure::{Failure, Result};
+use crate::lab::arch::Arch;
 use crate::lab::kernel::{self, Source};
 use crate::lab::profile::{self, Profile};
 use latlab_core::machine::Machine;
@@ -10,50 +11,101 @@ use latlab_core::machine::Machine;
 /// that the state of the machine is the same for all; compare needs as many.
 const REPETITIONS: u32 = 6;
 
-/// The kernel that a cell models, as far as a machine without guests can run it.
+/// Where a profile sets how a `PREEMPT_RT` kernel preempts `SCHED_OTHER` tasks.
+const PREEMPT: &str = "/sys/kernel/debug/sched/preempt";
+
+/// The kernel that a cell models, as far as a machine without guests can run it: its properties in
+/// words, in the order of [`properties`]. None where its profile does not determine one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StandIn {
-    /// Its preemption model, as machines report it; none if the profile does not determine it.
-    preempt: Option<String>,
-    /// Whether timers expire only at ticks.
-    ticks: bool,
-}
+pub(crate) struct StandIn([Option<String>; 6]);
 
 impl StandIn {
     fn of(profile: &Profile) -> StandIn {
-        let parameters = || profile.cmdline.split_whitespace();
-        let given = parameters().find_map(|parameter| parameter.strip_prefix("preempt="));
+        let has = |wanted: &str| profile.cmdline.split_whitespace().any(|word| word == wanted);
+        let mut parameters = profile.cmdline.split_whitespace();
+        let given = parameters.find_map(|parameter| parameter.strip_prefix("preempt="));
         let preempt = given.or(match &profile.kernel {
             Source::Build(name) if name == "monolithic" => Some("none"),
             Source::Build(name) if name == "preemptible" => Some("full"),
             Source::Package(name) if name.contains("-rt-") => Some("rt"),
             _ => None,
         });
-        let ticks = parameters().any(|parameter| parameter == "highres=off");
-        StandIn { preempt: preempt.map(str::to_owned), ticks }
+        StandIn([
+            release_of(profile),
+            preempt.map(model),
+            profile.files.get(PREEMPT).map(|ordinary| preemption_of_ordinary_tasks(ordinary)),
+            Some(timers(has("highres=off"))),
+            Some(handlers(has("threadirqs") || preempt == Some("rt"))),
+            Some(points(has("preemption_points=on"))),
+        ])
     }
 
     /// Refuses a machine that runs another kind of kernel.
     pub(crate) fn check(&self, machine: &Machine) -> Result<()> {
-        let ticks = machine.timer_resolution_ns.is_some_and(|resolution| resolution > 1);
-        let same = self.preempt.is_none() || self.preempt == machine.preempt;
-        if same && self.ticks == ticks {
-            return Ok(());
-        }
-        let (here, there) = (words(machine.preempt.as_deref(), ticks), self.words());
-        Err(Failure::OtherKernel(format!(
-            "it is a kernel with {there}, and here is one with {here}"
-        )))
-    }
-
-    fn words(&self) -> String {
-        words(self.preempt.as_deref(), self.ticks)
+        let mut properties = self.0.iter().zip(properties(machine));
+        let other = properties.find_map(|(wanted, here)| {
+            let wanted = wanted.as_ref().filter(|wanted| **wanted != here)?;
+            Some(format!("it is a kernel with {wanted}, and here is one with {here}"))
+        });
+        other.map_or(Ok(()), |why| Err(Failure::OtherKernel(why)))
     }
 }
 
-fn words(preempt: Option<&str>, ticks: bool) -> String {
+/// The properties of a machine's kernel.
+fn properties(machine: &Machine) -> [String; 6] {
+    let flag = |name: &str| machine.boot_parameter(name).is_some();
+    let preempt = machine.preempt.as_deref().unwrap_or("unknown");
+    let (major, minor) = machine.kernel_version().unwrap_or_default();
+    [
+        release(&format!("{major}.{minor}"), Arch::own().debian),
+        model(preempt),
+        // A kernel without lazy preemption does not show it.
+        preemption_of_ordinary_tasks(machine.preempt_ordinary.as_deref().unwrap_or("full")),
+        timers(machine.timer_resolution_ns.is_some_and(|resolution| resolution > 1)),
+        handlers(flag("threadirqs") || preempt == "rt"),
+        points(machine.boot_parameter("preemption_points") == Some("on")),
+    ]
+}
+
+/// The release that a profile stands for, if it is a package and nothing else. An image of the user's
+/// can't be recognized on another machine.
+fn release_of(profile: &Profile) -> Option<String> {
+    let plain = profile.cmdline.is_empty() && profile.files.is_empty();
+    match &profile.kernel {
+        Source::Package(name) if plain => {
+            let series = name.strip_prefix("linux-image-")?.split('-').next()?;
+            Some(release(series, Arch::of_package(name).debian))
+        }
+        Source::Image(_) | Source::Added(_) => Some("an image of its own".to_owned()),
+        Source::Package(_) | Source::Build(_) => None,
+    }
+}
+
+fn release(series: &str, arch: &str) -> String {
+    format!("the release {series} for {arch}")
+}
+
+fn model(preempt: &str) -> String {
+    format!("preempt={preempt}")
+}
+
+fn preemption_of_ordinary_tasks(model: &str) -> String {
+    format!("{model} preemption of ordinary tasks")
+}
+
+fn timers(ticks: bool) -> String {
     let timers = if ticks { "timers at ticks" } else { "high-resolution timers" };
-    format!("preempt={}, {timers}", preempt.unwrap_or("unknown"))
+    timers.to_owned()
+}
+
+fn handlers(threaded: bool) -> String {
+    let handlers = if threaded { "threaded interrupts" } else { "interrupts without threads" };
+    handlers.to_owned()
+}
+
+fn points(on: bool) -> String {
+    let points = if on { "latlab's preemption points" } else { "no preemption points of latlab" };
+    points.to_owned()
 }
 
 impl StudyFile {
@@ -72,7 +124,16 @@ impl StudyFile {
             terms.repeat = terms.repeat.max(Some(REPETITIONS));
             let Some(on) = &mut terms.on else { continue };
             let profile = on.text.strip_prefix("lab:").or(on.text.strip_prefix("vm:"));
-            let Some(profile) = profile.map(str::to_owned) else { continue };
+            let Some(profile) = profile.map(str::to_owned) else {
+                if on.text != target {
+                    let text = &on.text;
+                    return Err(Failure::Failed(format!(
+                        "--on {target}: the cell {} is for {text}, which is no profile",
+                        cell.label
+                    )));
+                }
+                continue;
+            };
             if to_guests {
                 on.text = format!("vm:{profile}");
             } else {
@@ -111,6 +172,60 @@ mod tests {
         assert_eq!(plans[0], plans[2], "on one kernel, cells that differ in the kernel are equal");
         let refused = file.stand_ins[0].check(&machine).unwrap_err().to_string();
         assert!(refused.contains("preempt=none"), "{refused}");
+    }
+
+    /// The kernel of a machine with this release and preemption model.
+    fn machine(kernel: &str, preempt: &str, cmdline: &str) -> Machine {
+        Machine {
+            kernel: kernel.to_owned(),
+            preempt: Some(preempt.to_owned()),
+            cmdline: cmdline.to_owned(),
+            timer_resolution_ns: Some(1),
+            ..Machine::default()
+        }
+    }
+
+    fn fits(profile: &str, machine: &Machine) -> bool {
+        StandIn::of(&profile::find(profile, &[]).unwrap()).check(machine).is_ok()
+    }
+
+    #[test]
+    fn one_kernel_does_not_stand_for_several() {
+        let host = Arch::own().debian;
+        let plain = machine("6.12.117-x", "voluntary", "");
+        let of_host = |name: &str| format!("{name}@{host}");
+        assert!(fits(&of_host("v6.12"), &plain));
+        assert!(!fits(&of_host("v6.1"), &plain) && !fits(&of_host("v6.12-rt"), &plain));
+        let other = if host == "amd64" { "arm64" } else { "amd64" };
+        assert!(!fits(&format!("v6.12@{other}"), &plain));
+        let full = machine("6.12.117-x", "full", "");
+        assert!(fits("lock-keeping", &full) && fits("preemptible-hr", &full));
+        assert!(!fits("lock-breaking", &full) && !fits("threadirqs", &full));
+        let threaded = machine("6.12.117-x", "full", "quiet threadirqs");
+        assert!(fits("threadirqs", &threaded) && !fits("preemptible-hr", &threaded));
+        let points = machine("6.12.117-preemptible", "full", "preemption_points=on");
+        assert!(fits("lock-breaking", &points) && !fits("lock-keeping", &points));
+        let rt = machine("6.18.1", "rt", "");
+        assert!(fits("rt", &rt) && !fits("rt-lazy", &rt));
+        let lazy = Machine { preempt_ordinary: Some("lazy".to_owned()), ..rt };
+        assert!(!fits("rt", &lazy) && fits("rt-lazy", &lazy));
+    }
+
+    #[test]
+    fn cell_of_another_machine_is_not_moved() {
+        let text = "title = 'T'\npaper = 'P'\nredoes = 'x'\n\
+            plan = { probes = ['cyclic'], on = 'native', for = '1s' }\n\
+            axis = [{ name = 'host', each = [{ label = 'a' }] }]\n\
+            figure = [{ name = 'worst', probe = 'cyclic', take = 'max' }]\n";
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        latlab_sys::file::write_atomically(&path, text.as_bytes()).unwrap();
+        let mut file = study::find(path.to_str().unwrap()).unwrap();
+        file.move_to("native").unwrap();
+        for target in ["ssh:host", "vm:"] {
+            let refused = file.move_to(target).unwrap_err().to_string();
+            assert!(refused.contains("the cell a is for native"), "{refused}");
+        }
     }
 
     #[test]

@@ -28,12 +28,16 @@ pub(super) fn measure(
         let nth = different.iter().position(|other| other.plans == cell.plans);
         measured[nth.expect("each plan is one of those that differ")].clone()
     };
-    let fitting = all.iter().zip(&file.stand_ins).map(|(cell, kernel)| {
-        let records = result(cell)?;
+    Ok(all.iter().enumerate().map(|(nth, cell)| check(file, nth, result(cell))).collect())
+}
+
+/// Refuses the records of the nth cell if they are of another kernel than it models.
+pub(super) fn check(file: &StudyFile, nth: usize, records: CellResult) -> CellResult {
+    let records = records?;
+    if let Some(kernel) = file.stand_ins.get(nth) {
         records.iter().try_for_each(|record| kernel.check(&record.machine))?;
-        Ok(records)
-    });
-    Ok(fitting.collect())
+    }
+    Ok(records)
 }
 
 /// Takes out the cells that model another kernel, which is no failure, and says which they are.
