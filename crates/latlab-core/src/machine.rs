@@ -207,6 +207,17 @@ impl Machine {
             .last()
     }
 
+    /// Returns what differs between the kernels of two machines, in words: the build, the command
+    /// line or the preemption model.
+    pub fn kernel_difference(&self, other: &Machine) -> Option<&'static str> {
+        let same = [
+            ("their kernel", (&self.kernel, &self.version) == (&other.kernel, &other.version)),
+            ("their kernel's command line", self.cmdline == other.cmdline),
+            ("their preemption model", self.preempt == other.preempt),
+        ];
+        same.iter().find(|(_, same)| !same).map(|(what, _)| *what)
+    }
+
     /// Returns major and minor version of the kernel.
     pub fn kernel_version(&self) -> Option<(u32, u32)> {
         let mut numbers = self.kernel.split(|c: char| !c.is_ascii_digit());

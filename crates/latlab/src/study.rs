@@ -86,7 +86,8 @@ impl StudyFile {
         let plans = plans.collect::<Result<Vec<_>>>()?;
         let targets: Vec<&SpannedText> =
             self.study.cells.iter().filter_map(|cell| cell.terms.on.as_ref()).collect();
-        if let Some(other) = targets.iter().find(|on| target::kind(&on.text) != target::kind(&targets[0].text))
+        if let Some(other) =
+            targets.iter().find(|on| target::kind(&on.text) != target::kind(&targets[0].text))
         {
             let why = format!(
                 "{} is another kind of target than {}: make two studies",

@@ -10,6 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::lab::{Program, program_digest};
 use crate::part::{About, Describe};
 use crate::session::{Output, Session};
+use latlab_core::machine::Machine;
 use latlab_core::suggest;
 
 /// Every target, in the order `latlab list targets` shows them.
@@ -36,6 +37,12 @@ pub(crate) trait Target: Sync {
     /// latlab does not choose the kernel.
     fn fingerprint(&self, _plan: &Prepared, _session: &mut Session<'_>) -> Result<String> {
         program_digest()
+    }
+
+    /// The kernel that it runs now; none where it boots the one that a plan names, which the
+    /// fingerprint covers.
+    fn running(&self, _name: &str, _session: &mut Session<'_>) -> Result<Option<Machine>> {
+        Ok(None)
     }
 
     /// Carries out `plan` and explains its late wake-ups: with the kernel's own tracing, unless the

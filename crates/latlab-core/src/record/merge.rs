@@ -18,6 +18,9 @@ pub enum Incomparable {
     /// They ran on different kernels or machines.
     #[error("their machines differ in {0}: only runs on the same kind of machine can be merged")]
     Machine(&'static str),
+    /// They depend on different programs.
+    #[error("they were measured with different builds of latlab, kernels or versions of QEMU")]
+    Fingerprint,
 }
 
 impl Record {
@@ -107,14 +110,9 @@ impl Record {
 
     fn same_kind_of_machine(&self, other: &Record) -> Result<(), Incomparable> {
         let (a, b) = (&self.machine, &other.machine);
-        let same = [
-            ("their kernel", a.kernel == b.kernel),
-            ("their kernel's command line", a.cmdline == b.cmdline),
-            ("their preemption model", a.preempt == b.preempt),
-            ("their number of CPUs", a.cpus == b.cpus),
-        ];
-        match same.iter().find(|(_, same)| !same) {
-            Some((what, _)) => Err(Incomparable::Machine(what)),
+        let cpus = (a.cpus != b.cpus).then_some("their number of CPUs");
+        match a.kernel_difference(b).or(cpus) {
+            Some(what) => Err(Incomparable::Machine(what)),
             None => Ok(()),
         }
     }

@@ -43,12 +43,15 @@ pub fn cut(whole: &Plan, longest: Nanos) -> Vec<Plan> {
 }
 
 /// Merges the records of the pieces, all of them and in order, into that of the whole; their time
-/// lines follow each other. None without pieces; fails if the machines differ.
+/// lines follow each other. None without pieces; fails if the machines or fingerprints differ.
 pub fn join(whole: &Plan, pieces: Vec<Record>) -> Result<Option<Record>, Incomparable> {
     let mut start = Nanos(0);
     let as_whole = pieces.into_iter().map(|mut piece| {
         for series in &mut piece.series {
             series.timeline = series.timeline.delayed(start);
+        }
+        for sample in &mut piece.worst {
+            sample.at = sample.at + start;
         }
         if let Length::For(time) = piece.plan.length {
             start = start + time;
@@ -59,6 +62,9 @@ pub fn join(whole: &Plan, pieces: Vec<Record>) -> Result<Option<Record>, Incompa
     let mut joined: Option<Record> = None;
     for piece in as_whole {
         match &mut joined {
+            Some(joined) if joined.fingerprint != piece.fingerprint => {
+                return Err(Incomparable::Fingerprint);
+            }
             Some(joined) => joined.merge(&piece)?,
             None => joined = Some(piece),
         }

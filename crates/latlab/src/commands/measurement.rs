@@ -240,7 +240,8 @@ impl Measurement {
     /// The target that carries out all plans.
     fn target(&self) -> Result<&'static dyn Target> {
         let (first, others) = self.on.split_first().expect("there is a default");
-        if let Some(other) = others.iter().find(|other| target::kind(other) != target::kind(first)) {
+        if let Some(other) = others.iter().find(|other| target::kind(other) != target::kind(first))
+        {
             return Err(Failure::Failed(format!(
                 "--on {first} and --on {other} are two kinds of target: run latlab once for each"
             )));

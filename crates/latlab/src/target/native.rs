@@ -5,6 +5,9 @@ use crate::engine::{Outcome, Prepared};
 use crate::failure::Result;
 use crate::part::{About, Describe};
 use crate::session::Session;
+use latlab_core::machine::Machine;
+use latlab_sys::machine;
+use latlab_sys::root::Root;
 
 pub(super) struct Native;
 
@@ -25,5 +28,9 @@ impl Target for Native {
             outcome
         };
         plans.iter().enumerate().map(carry_out).collect()
+    }
+
+    fn running(&self, _name: &str, _session: &mut Session<'_>) -> Result<Option<Machine>> {
+        Ok(Some(machine::read(&Root::default())))
     }
 }

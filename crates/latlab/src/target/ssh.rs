@@ -11,13 +11,15 @@ pub(crate) mod host;
 use super::Target;
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
-use crate::message::{END, KEPT, Message, RECEIVED, Task, output_bytes};
+use crate::message::{END, KEPT, Message, RECEIVED, Stream, Task, output_bytes};
 use crate::part::{About, Describe};
 use crate::session::{Output, Session};
 use connection::{Connection, Event};
 use host::Host;
+use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
 use latlab_core::record::Warning;
+use serde::Deserialize;
 use std::env::consts::ARCH;
 
 pub(super) struct Ssh;
@@ -39,6 +41,22 @@ impl Target for Ssh {
         plans.iter().enumerate().map(carry_out).collect()
     }
 
+    /// Asks the host's own doctor.
+    fn running(&self, name: &str, session: &mut Session<'_>) -> Result<Option<Machine>> {
+        let mut text = Vec::new();
+        let mut keep = |stream, bytes: &[u8]| {
+            if matches!(stream, Stream::Stdout) {
+                text.extend_from_slice(bytes);
+            }
+            Ok(())
+        };
+        let words = ["doctor", "--json"].map(str::to_owned).to_vec();
+        self.command(name, words, session, &mut keep)?;
+        let Diagnosis { machine } =
+            serde_json::from_slice(&text).map_err(|e| failed(name, format!("its doctor: {e}")))?;
+        Ok(Some(machine))
+    }
+
     fn command(
         &self,
         name: &str,
@@ -48,6 +66,12 @@ impl Target for Ssh {
     ) -> Result<u8> {
         with_agent(name, session, |agent| agent.execute(words, output))
     }
+}
+
+/// What `latlab doctor --json` prints, without its findings.
+#[derive(Deserialize)]
+struct Diagnosis {
+    machine: Machine,
 }
 
 /// The script of the shell on the host, without single quotes and new lines, which not every login

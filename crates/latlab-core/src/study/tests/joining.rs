@@ -1,6 +1,7 @@
 //! Tests of pieces: cutting plans and joining records.
 
 use super::*;
+use crate::record::{Incomparable, Sample};
 
 #[test]
 fn pieces_add_up_to_the_whole_and_have_different_seeds() {
@@ -56,7 +57,9 @@ fn time_lines_of_pieces_follow_each_other() {
     let cut = pieces::cut(&whole, Nanos::from_secs(10));
     let piece = |(plan, worst): (Plan, u64)| {
         let mut piece = Record { plan, ..record(&[worst]) };
-        piece.series[0].timeline.record(Nanos::from_secs(1), Nanos(worst));
+        let at = Nanos::from_secs(1);
+        piece.series[0].timeline.record(at, Nanos(worst));
+        piece.worst = vec![sample(at, Nanos(worst))];
         piece
     };
     let parts = cut.into_iter().zip([700, 500, 900]).map(piece).collect();
@@ -71,6 +74,39 @@ fn time_lines_of_pieces_follow_each_other() {
         let off = (at(worst) - seconds).abs();
         assert!(off <= timeline.width().as_secs_f64(), "{worst}: {off} s off");
     }
+    let late: Vec<_> = joined.worst.iter().map(|late| (late.latency.0, late.at)).collect();
+    let starts = [Nanos(16_666_666_666), Nanos(0), Nanos(8_333_333_333)];
+    let ends = starts.map(|start| start + Nanos::from_secs(1));
+    assert_eq!(late, [(900, ends[0]), (700, ends[1]), (500, ends[2])]);
     let rises: Vec<u64> = timeline.running_maximum().iter().map(|(_, worst)| worst.0).collect();
     assert_eq!(rises, [700, 900]);
+}
+
+fn sample(at: Nanos, latency: Nanos) -> Sample {
+    Sample {
+        probe: "cyclic".to_owned(),
+        cpu: 0,
+        at,
+        latency,
+        index: None,
+        causes: Vec::new(),
+        unexplained: None,
+        path: None,
+    }
+}
+
+#[test]
+fn pieces_of_different_builds_are_not_joined() {
+    let whole = Plan { length: Length::For(Nanos(20)), ..record(&[]).plan };
+    let piece = |(plan, build): (Plan, &str)| Record {
+        plan,
+        fingerprint: Some(build.to_owned()),
+        ..record(&[5])
+    };
+    let joined = |builds: [&str; 2]| {
+        let cut = pieces::cut(&whole, Nanos(10)).into_iter();
+        pieces::join(&whole, cut.zip(builds).map(piece).collect())
+    };
+    assert_eq!(joined(["a", "a"]).unwrap().unwrap().fingerprint.as_deref(), Some("a"));
+    assert_eq!(joined(["a", "b"]).unwrap_err(), Incomparable::Fingerprint);
 }

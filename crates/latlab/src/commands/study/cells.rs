@@ -2,7 +2,7 @@
 //! one.
 
 use super::fingerprints::Fingerprints;
-use super::folder::{CellPlans, CellResult, Folder, PieceId};
+use super::folder::{self, CellPlans, CellResult, Folder, PieceId};
 use crate::commands::target_options::TargetOptions;
 use crate::engine::Prepared;
 use crate::failure::{Failure, Result, failed};
@@ -57,7 +57,10 @@ impl Piece<'_> {
     fn load(&mut self, folder: Folder<'_>, fingerprints: &mut Fingerprints<'_>) -> Result<()> {
         let Some(record) = folder.load_piece(self.id, &self.plan) else { return Ok(()) };
         let cell = CellPlans { label: self.id.label, plans: slice::from_ref(&self.plan) };
-        match fingerprints.match_records(cell, slice::from_ref(&record)) {
+        let current = fingerprints.match_records(cell, slice::from_ref(&record));
+        let current =
+            current.and_then(|same| Ok(same && fingerprints.match_kernel(&self.plan, &record)?));
+        match current {
             Err(failure) if fingerprints.are_interrupted() => return Err(failure),
             matches => self.record = matches.unwrap_or(false).then_some(Ok(record)),
         }
@@ -149,7 +152,8 @@ fn join(cell: CellPlans<'_>, pieces: &mut std::vec::IntoIter<Piece<'_>>) -> Cell
         joined.ok_or_else(|| failed(label, "it was not measured"))
     };
     // Collected twice: the repetitions after one that failed have to consume their pieces too.
-    cell.plans.iter().map(repetition).collect::<Vec<_>>().into_iter().collect()
+    let records: Vec<_> = cell.plans.iter().map(repetition).collect();
+    folder::check_alike(label, records.into_iter().collect::<Result<_>>()?)
 }
 
 /// Refuses a record that the user has ended early: it is no repetition.

@@ -10,7 +10,9 @@ use crate::failure::{Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live};
 use crate::rig::Watch;
-use crate::target;
+use crate::session::Session;
+use crate::target::{self, Target};
+use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
 use latlab_sys::signal::Signals;
@@ -24,6 +26,8 @@ pub(super) struct Fingerprints<'a> {
     bar: Bar<'a>,
     /// By the cell's label.
     known: BTreeMap<String, Result<String>>,
+    /// The kernel that each target runs, by its name.
+    running: BTreeMap<String, Result<Option<Machine>>>,
     /// Records that were found outdated since the last report.
     outdated: usize,
     /// Whether the user has asked for the end meanwhile.
@@ -32,8 +36,16 @@ pub(super) struct Fingerprints<'a> {
 
 impl<'a> Fingerprints<'a> {
     pub(super) fn new(options: &'a TargetOptions, signals: &'a Signals) -> Fingerprints<'a> {
-        let (watch, bar, known) = (live::cells(1), Bar::new(signals), BTreeMap::new());
-        Fingerprints { options, signals, watch, bar, known, outdated: 0, interrupted: false }
+        Fingerprints {
+            options,
+            signals,
+            watch: live::cells(1),
+            bar: Bar::new(signals),
+            known: BTreeMap::new(),
+            running: BTreeMap::new(),
+            outdated: 0,
+            interrupted: false,
+        }
     }
 
     /// Whether the user asked for the end while a fingerprint was determined. No further one is
@@ -54,6 +66,20 @@ impl<'a> Fingerprints<'a> {
         let all_match = records.iter().all(|record| record.fingerprint.as_ref() == Some(&current));
         self.outdated += usize::from(!all_match);
         Ok(all_match)
+    }
+
+    /// Whether a record of this plan, whose fingerprint is the present one, is of the kernel that the
+    /// target runs now. Fails where that can't be told.
+    pub(super) fn match_kernel(&mut self, plan: &Plan, record: &Record) -> Result<bool> {
+        let running = match self.running.get(&plan.target) {
+            Some(known) => known.clone(),
+            None => self.ask(&plan.target, |target, session| target.running(&plan.target, session)),
+        };
+        self.running.insert(plan.target.clone(), running.clone());
+        let differs = |machine: Machine| machine.kernel_difference(&record.machine).is_some();
+        let matches = !running?.is_some_and(differs);
+        self.outdated += usize::from(!matches);
+        Ok(matches)
     }
 
     /// Accepts the records of a cell that another computer has just measured, unless their
@@ -97,17 +123,28 @@ impl<'a> Fingerprints<'a> {
         if let Some(known) = self.known.get(label) {
             return known.clone();
         }
+        let fingerprint = self
+            .ask(&plan.target, |target, session| target.fingerprint(&Prepared::of(plan)?, session));
+        self.known.insert(label.to_owned(), fingerprint.clone());
+        fingerprint
+    }
+
+    /// Asks a target something, unless the user has asked for the end.
+    fn ask<T>(
+        &mut self,
+        name: &str,
+        question: impl FnOnce(&dyn Target, &mut Session<'_>) -> Result<T>,
+    ) -> Result<T> {
         let (watch, bar) = (self.watch.as_mut(), &mut self.bar);
         let mut session = self.options.session(self.signals, watch, bar);
         session.ended = self.interrupted;
-        let fingerprint = target::find(&plan.target).and_then(|target| {
-            session.check_not_ended(&plan.target)?;
-            target.fingerprint(&Prepared::of(plan)?, &mut session)
+        let answer = target::find(name).and_then(|target| {
+            session.check_not_ended(name)?;
+            question(target, &mut session)
         });
         self.interrupted = session.ended;
         self.watch.note("");
         self.bar.end();
-        self.known.insert(label.to_owned(), fingerprint.clone());
-        fingerprint
+        answer
     }
 }

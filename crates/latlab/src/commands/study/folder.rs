@@ -47,12 +47,7 @@ impl Folder<'_> {
         if !records.iter().zip(plans).all(|(record, plan)| is_same_plan(&record.plan, plan)) {
             return Err(failed(label, "its record is of another plan: measure it again"));
         }
-        if records.iter().any(|record| record.fingerprint != records[0].fingerprint) {
-            let why = "its repetitions were measured with different builds of latlab, kernels or \
-                       versions of QEMU: measure it again";
-            return Err(failed(label, why));
-        }
-        Ok(records)
+        check_alike(label, records)
     }
 
     /// Writes the records of a cell.
@@ -102,6 +97,16 @@ impl Folder<'_> {
     pub(super) fn store_worst(self, record: &Record) -> Result<()> {
         write(&self.0.join(WORST), record)
     }
+}
+
+/// Refuses the repetitions of a cell if they depend on different programs.
+pub(super) fn check_alike(label: &str, records: Vec<Record>) -> CellResult {
+    if records.iter().any(|record| record.fingerprint != records[0].fingerprint) {
+        let why = "its repetitions were measured with different builds of latlab, kernels or \
+                   versions of QEMU: measure it again";
+        return Err(failed(label, why));
+    }
+    Ok(records)
 }
 
 /// The name of a repetition's record: the cell's label, from the second on with an `@` and the

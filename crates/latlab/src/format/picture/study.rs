@@ -59,10 +59,9 @@ fn draw(
     records: &[Option<Vec<Record>>],
 ) -> Option<StudyPicture> {
     let (mut chart, numbers) = match picture.kind {
-        PictureKind::Cdf
-        | PictureKind::Density
-        | PictureKind::OverTime
-        | PictureKind::Maximum => samples_chart(picture, study, records)?,
+        PictureKind::Cdf | PictureKind::Density | PictureKind::OverTime | PictureKind::Maximum => {
+            samples_chart(picture, study, records)?
+        }
         PictureKind::Bars | PictureKind::Curves => over::chart(picture, study, findings)?,
         PictureKind::Pdlt => scans_chart(picture, study, records)?,
     };

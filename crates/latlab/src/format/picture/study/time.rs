@@ -11,8 +11,8 @@ use latlab_core::time::Nanos;
 /// Returns the worst sample of each interval of time, of all CPUs and repetitions.
 pub(super) fn worst(picture: &Picture, samples: &[Samples]) -> Chart {
     let lines = samples.iter().map(|one| {
-        let sampled = one.timeline.points().filter(|(_, worst)| *worst > Nanos(0));
-        line(one, sampled.map(|(at, worst)| (at.as_secs_f64(), at_least_one(worst))).collect())
+        let points = one.timeline.points().filter(|(_, worst)| *worst > Nanos(0));
+        line(one, points.map(|(at, worst)| (at.as_secs_f64(), at_least_one(worst))).collect())
     });
     chart(picture, samples, lines.collect())
 }
@@ -29,11 +29,10 @@ pub(super) fn maximum(picture: &Picture, samples: &[Samples]) -> Chart {
         line(one, points)
     });
     let mut chart = chart(picture, samples, lines.collect());
-    chart.about = "The worst sample so far. Where a line still rises near its end, a longer run would \
-                   find more."
-        .to_owned();
+    let about = "The worst sample so far. Where a line still rises near its end, a longer run would find \
+                 more.";
     chart.marks.peaks = false;
-    chart
+    Chart { about: about.to_owned(), ..chart }
 }
 
 fn chart(picture: &Picture, samples: &[Samples], lines: Vec<ChartLine>) -> Chart {
