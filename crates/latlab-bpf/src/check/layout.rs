@@ -3,6 +3,7 @@
 use latlab_core::check::{Event, EventKind, File, FileKind, Locks, OutReason, Thread, WakeContext};
 use latlab_core::explain::Comm;
 use latlab_core::time::Nanos;
+use std::ops::Range;
 use syscalls::Sysno;
 
 /// An event, and the stack of the user's code if it has one.
@@ -37,10 +38,17 @@ const NOTE: usize = 40 + VALUES * 8;
 /// Offset of the stack in a `struct long_note`.
 const STACK: usize = NOTE + 16 + 32 + 8;
 
-/// Decodes a `struct note` or a `struct long_note`. None if it is incomplete or of another kind.
+/// The kernel's priorities: deadline, real-time, and those of nice values.
+const PRIORITIES: Range<i16> = -1..140;
+
+/// Decodes a `struct note` or a `struct long_note`. None if it is incomplete or of another kind, or
+/// has a priority that no task has.
 pub(crate) fn observed(bytes: &[u8]) -> Option<Observed> {
     let [tid, pid] = [word(bytes, 8)?, word(bytes, 12)?];
     let prio = i16::from_ne_bytes(bytes.get(16..18)?.try_into().ok()?);
+    if !PRIORITIES.contains(&prio) {
+        return None;
+    }
     let (policy, kind) = (*bytes.get(18)?, *bytes.get(19)?);
     let comm = Comm(bytes.get(24..40)?.try_into().ok()?);
     let mut value = [0; VALUES];
@@ -222,6 +230,13 @@ mod tests {
         assert_eq!(thread.comm, Comm::from("loop"));
         assert_eq!(observed(&bytes(2, [9; VALUES])[..100]), None);
         assert_eq!(observed(&bytes(99, [9; VALUES])), None);
+        for (prio, exists) in
+            [(-2, false), (-1, true), (139, true), (140, false), (i16::MIN, false)]
+        {
+            let mut bytes = bytes(2, [0; VALUES]);
+            bytes[16..18].copy_from_slice(&i16::to_ne_bytes(prio));
+            assert_eq!(observed(&bytes).is_some(), exists, "{prio}");
+        }
     }
 
     #[test]
