@@ -18,8 +18,9 @@ pub(crate) use available::Offer;
 pub(crate) use store::Facts;
 
 use super::arch::Arch;
+use super::seal::Seal;
 use super::snapshot;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, failed};
 use crate::part::About;
 use crate::session::Progress;
 use latlab_core::suggest;
@@ -84,9 +85,17 @@ pub(crate) struct Kernel {
     pub(crate) digest: String,
     /// Its folder in the cache.
     pub(crate) folder: PathBuf,
+    /// The seal of `image`.
+    pub(super) seal: Seal,
 }
 
 impl Kernel {
+    /// Whether the file that QEMU boots is as it was written.
+    pub(crate) fn is_intact(&self) -> Result<bool> {
+        let holds = self.seal.holds(&self.image);
+        holds.map_err(|e| failed(&self.image.display().to_string(), e))
+    }
+
     /// Whether QEMU boots its vmlinux, and not a bzImage.
     pub(crate) fn is_vmlinux(&self) -> bool {
         self.image.file_name().is_some_and(|name| name == VMLINUX)
@@ -108,8 +117,8 @@ pub(crate) fn packages() -> &'static [About] {
 /// A cached kernel whose file was changed since is removed first.
 pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kernel> {
     let store = Store::open()?;
-    while let Some((kernel, facts)) = store.newest(source)?
-        && !facts.is_intact(&kernel)?
+    while let Some((kernel, _)) = store.newest(source)?
+        && !kernel.is_intact()?
     {
         let name = &kernel.name;
         progress.note(&format!("the kernel {name} was changed in the cache: it is removed"));

@@ -307,6 +307,7 @@ fn folder_on_disk(needs: &Needs) -> Result<Option<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::seal::Seal;
     use serde_json::json;
     use std::collections::BTreeSet;
 
@@ -321,6 +322,7 @@ mod tests {
             modules: Some(folder.path().to_owned()),
             digest: String::new(),
             folder: folder.path().to_owned(),
+            seal: Seal::default(),
         };
         let modules = |skip_missing: bool| {
             let plan = json!({

@@ -80,7 +80,14 @@ impl Qemu {
         Ok(())
     }
 
+    /// Refuses a kernel that was replaced since the cell was prepared, which may be hours ago: its
+    /// figures would be kept as those of the one before.
     fn kernel(&mut self, cell: &Cell, initramfs: &[u8], cmdline: &str) -> io::Result<()> {
+        if !cell.kernel.is_intact().map_err(io::Error::other)? {
+            let name = &cell.kernel.name;
+            let why = format!("the kernel {name} was changed meanwhile: run latlab again");
+            return Err(io::Error::other(why));
+        }
         let mut file = file::in_memory()?;
         file.write_all(initramfs)?;
         let path = self.path_of(file);

@@ -116,8 +116,8 @@ impl File<'_> {
 
 /// A kernel that was found, if its file is as it was written.
 fn intact(found: Option<(Kernel, Facts)>) -> Result<Option<Kernel>> {
-    let Some((kernel, facts)) = found else { return Ok(None) };
-    Ok(facts.is_intact(&kernel)?.then_some(kernel))
+    let Some((kernel, _)) = found else { return Ok(None) };
+    Ok(kernel.is_intact()?.then_some(kernel))
 }
 
 /// Checks a name, which becomes the name of a folder.

@@ -45,13 +45,6 @@ pub(crate) struct Origin {
     pub(crate) serves: Vec<Source>,
 }
 
-impl Facts {
-    /// Whether the file that QEMU boots is as it was written.
-    pub(crate) fn is_intact(&self, kernel: &Kernel) -> Result<bool> {
-        self.seal.holds(&kernel.image).map_err(|e| at(&kernel.image, &e))
-    }
-}
-
 impl Origin {
     /// The origin in a few words.
     pub(crate) fn from(&self) -> String {
@@ -263,6 +256,7 @@ fn kernel(folder: &Path) -> Result<Option<(Kernel, Facts)>> {
         modules: if exists(&modules)? { Some(modules) } else { None },
         digest: facts.digest.clone(),
         folder: folder.to_owned(),
+        seal: facts.seal.clone(),
     };
     Ok(Some((kernel, facts)))
 }
