@@ -29,15 +29,14 @@ impl Knobs {
         self.left_alone.insert(knob.to_owned());
     }
 
-    /// Gives up the knobs that were changed by others or can't be read any more.
+    /// Gives up the knobs that were changed by others, which keep their values, and those that can't
+    /// be read any more, which are restored: nothing says that they have another's value.
     pub(super) fn stop(&mut self, seen: &Observation) -> Vec<Decision> {
-        let changed = |(knob, set): (&String, &SetKnob)| {
+        let end = |(knob, set): (&String, &SetKnob)| {
             let now = seen.knobs.iter().find(|there| there.name == *knob);
-            let because = why_changed(&set.to, now.map(|there| there.value.as_str()))?;
-            let (mechanism, knob) = (set.mechanism.to_owned(), knob.clone());
-            Some(Decision::Stop { mechanism, knob, thread: None, because })
+            set.end(knob, now.map(|there| there.value.as_str()))
         };
-        let decisions: Vec<Decision> = self.set.iter().filter_map(changed).collect();
+        let decisions: Vec<Decision> = self.set.iter().filter_map(end).collect();
         for decision in &decisions {
             self.give_up(decision.knob());
         }
@@ -81,11 +80,22 @@ impl Knobs {
     }
 }
 
-/// Why a knob that was set does not have that value any more, as a sentence; none if it has.
-fn why_changed(set: &str, now: Option<&str>) -> Option<String> {
-    match now {
-        Some(now) if now == set => None,
-        Some(now) => Some(format!("something else changed it from {set} to {now}")),
-        None => Some("it can't be read any more".to_owned()),
+impl SetKnob {
+    /// The decision that follows from the present value of this knob, none where it can't be read;
+    /// no decision where it still has the value that was set.
+    fn end(&self, knob: &str, now: Option<&str>) -> Option<Decision> {
+        let (mechanism, knob, thread) = (self.mechanism.to_owned(), knob.to_owned(), None);
+        let set = &self.to;
+        match now {
+            Some(now) if now == set => None,
+            Some(now) => {
+                let because = format!("something else changed it from {set} to {now}");
+                Some(Decision::Stop { mechanism, knob, thread, because })
+            }
+            None => {
+                let because = "it can't be read any more".to_owned();
+                Some(Decision::Restore { mechanism, knob, thread, because, for_good: true })
+            }
+        }
     }
 }

@@ -86,12 +86,14 @@ fn knob_changed_by_others_is_left_alone_for_good() {
 }
 
 #[test]
-fn knob_that_becomes_unreadable_is_left_alone() {
+fn knob_that_becomes_unreadable_is_restored_for_good() {
     let (machine, mut adaptation) = (TwoKnobs::new("full", "1"), suppress());
     adaptation.decide(&machine.seen(None));
     let decisions = adaptation.decide(&Observation::default());
     assert_eq!(decisions.len(), 2);
-    assert!(decisions.iter().all(|decision| matches!(decision, Decision::Stop { .. })));
+    let is_restored = |one: &Decision| matches!(one, Decision::Restore { for_good: true, .. });
+    assert!(decisions.iter().all(is_restored), "{decisions:?}");
+    assert!(adaptation.decide(&machine.seen(None)).is_empty(), "they are not set again");
 }
 
 #[test]
