@@ -122,13 +122,17 @@ impl Guard {
         Ok(())
     }
 
-    /// Restores one knob before the end. Returns whether it has its old value: a knob that another
-    /// program has changed meanwhile stays as it is.
-    pub fn restore_knob(&mut self, name: &str) -> Result<bool, GuardError> {
+    /// Restores one knob before the end.
+    ///
+    /// # Errors
+    ///
+    /// It does not have its old value: [`GuardError::Unrestored`], or [`GuardError::Changed`] where
+    /// another program has changed it meanwhile; or the journal still lists it.
+    pub fn restore_knob(&mut self, name: &str) -> Result<(), GuardError> {
         let restored = self.restore_those(name, |entry| entry.knob == name);
         self.behind.push(name.to_owned());
-        self.update_journal()?;
-        Ok(restored)
+        let updated = self.update_journal();
+        restored.and(updated)
     }
 
     /// Leaves a knob as it is, now and at the end: another program has changed it.
@@ -174,17 +178,21 @@ impl Guard {
         &self.unrestored
     }
 
-    /// Restores the entries that match, which belong to the knob of this name. Returns whether all
-    /// have their old values.
-    fn restore_those(&mut self, name: &str, matches: impl Fn(&Entry) -> bool) -> bool {
+    /// Restores the entries that match, which belong to the knob of this name. An error where not
+    /// all have their old values.
+    fn restore_those(
+        &mut self,
+        name: &str,
+        matches: impl Fn(&Entry) -> bool,
+    ) -> Result<(), GuardError> {
         let own: Vec<Entry> = self.content.entries.iter().filter(|e| matches(e)).cloned().collect();
         let outcome = entry::restore(&own);
         let remaining = outcome.remaining();
         // What could not be restored stays in the journal, and is tried again at the end.
         self.content.entries.retain(|entry| !matches(entry) || remaining.contains(entry));
         self.left_alone.retain(|knob| knob != name);
-        self.left_alone.extend(outcome.left_alone);
-        remaining.is_empty() && !self.left_alone.iter().any(|knob| knob == name)
+        self.left_alone.extend(outcome.left_alone.iter().cloned());
+        outcome.check()
     }
 
     /// Removes the entries that match from the journal.

@@ -61,7 +61,7 @@ impl Adaptation {
         decisions
     }
 
-    /// Leaves the knob of this decision alone from now on, as it could not be set.
+    /// Leaves the knob of this decision alone from now on, as the decision could not be carried out.
     pub fn give_up(&mut self, decision: &Decision) {
         self.history.forget(decision);
         match decision.thread() {

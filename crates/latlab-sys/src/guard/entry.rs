@@ -194,6 +194,15 @@ impl Outcome {
         self.ended.contains(entry)
     }
 
+    /// An error where not all have their old values.
+    pub(super) fn check(&self) -> Result<(), GuardError> {
+        if let Some((entry, why)) = self.failed.first() {
+            return Err(GuardError::Unrestored(entry.knob.clone(), why.clone()));
+        }
+        let changed = self.left_alone.first();
+        changed.map_or(Ok(()), |knob| Err(GuardError::Changed(knob.clone())))
+    }
+
     /// The entries that are still to be restored.
     pub(super) fn remaining(&self) -> Vec<Entry> {
         self.failed.iter().map(|(entry, _)| entry.clone()).collect()

@@ -40,6 +40,12 @@ pub enum GuardError {
         /// The process that has set it.
         pid: u32,
     },
+    /// It could not be restored. It stays in the journal.
+    #[error("{0} can't be restored yet: {1}")]
+    Unrestored(String, String),
+    /// It is not as it was set, so it was not restored.
+    #[error("another program has changed {0}, so it stays as it is")]
+    Changed(String),
     /// The thread whose policy was to be set has ended.
     #[error("thread {0} has ended")]
     Ended(String),

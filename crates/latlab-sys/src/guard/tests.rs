@@ -338,7 +338,7 @@ fn guard_restores_one_knob_early_and_sets_it_again() {
     guard.set("stat_interval", "10", "for a test").unwrap();
     for _ in 0..1000 {
         guard.set("swappiness", "5", "for a test").unwrap();
-        assert!(guard.restore_knob("swappiness").unwrap());
+        guard.restore_knob("swappiness").unwrap();
         assert_eq!((value(&root, STAT).as_str(), value(&root, SWAP).as_str()), ("10", "60"));
     }
     assert_eq!(guard.content.entries.len(), 1, "the journal does not grow");
@@ -429,7 +429,8 @@ fn guard_keeps_what_it_can_not_restore_for_the_next_run() {
         if killed_early {
             killed(&root, guard);
         } else {
-            assert!(!guard.restore_knob("swappiness").unwrap());
+            let error = guard.restore_knob("swappiness").unwrap_err();
+            assert!(matches!(error, GuardError::Unrestored(..)), "{error}");
             let changes = guard.restore();
             assert_eq!(changes.iter().filter(|change| change.restored).count(), 1, "{changes:?}");
         }

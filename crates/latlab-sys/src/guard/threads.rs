@@ -51,7 +51,7 @@ impl Guard {
     /// For a thread that has ended there is nothing to restore. The journal is brought up to date
     /// only when it is written next, or by [`Guard::update_journal`]: there may be many threads,
     /// and writing it takes longer than restoring them.
-    pub fn restore_thread(&mut self, thread: i32, name: &str) -> bool {
+    pub fn restore_thread(&mut self, thread: i32, name: &str) -> Result<(), GuardError> {
         self.behind.push(name.to_owned());
         self.restore_those(name, |entry| entry.is_of(thread, name))
     }

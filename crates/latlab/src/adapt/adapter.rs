@@ -188,7 +188,7 @@ impl Adapter {
         decisions
     }
 
-    /// Leaves the knobs of these decisions alone from now on.
+    /// Leaves the knobs of these decisions alone from now on, and says what happened instead.
     fn give_up(&mut self, unapplied: &Unapplied<'_>) {
         for decision in unapplied.decisions {
             self.adaptation.give_up(decision);
@@ -196,7 +196,10 @@ impl Adapter {
             if let Some(error) = self.decision_log.record_failure(decision, &why) {
                 self.reporter.log(&error);
             }
-            self.reporter.warn(format!("{} left unchanged: {why}", decision.knob()));
+            self.reporter.warn(match decision {
+                Decision::Set { knob, .. } => format!("{knob} left unchanged: {why}"),
+                _ => why,
+            });
         }
     }
 

@@ -78,9 +78,8 @@ impl Applier {
                 reporter.log(&decision.to_string());
             }
             Decision::Restore { mechanism, knob, thread, because, .. } => {
-                let restored = self.restore_one(knob, *thread)?;
-                let outcome = if restored { "restored" } else { "could not be restored" };
-                reporter.log(&format!("{mechanism}: {knob} {outcome}: {because}"));
+                self.restore_one(knob, *thread)?;
+                reporter.log(&format!("{mechanism}: {knob} restored: {because}"));
             }
             Decision::Stop { knob, thread, .. } => {
                 self.forget(knob, *thread)?;
@@ -90,10 +89,10 @@ impl Applier {
         Ok(())
     }
 
-    /// Restores a knob or a thread's policy. Whether it has its original value.
-    fn restore_one(&mut self, knob: &str, thread: Option<i32>) -> Result<bool, GuardError> {
+    /// Restores a knob or a thread's policy.
+    fn restore_one(&mut self, knob: &str, thread: Option<i32>) -> Result<(), GuardError> {
         match thread {
-            Some(id) => Ok(self.guard.restore_thread(id, knob)),
+            Some(id) => self.guard.restore_thread(id, knob),
             None => self.guard.restore_knob(knob),
         }
     }
@@ -137,4 +136,53 @@ fn wanted_policy(decision: &Decision) -> Option<ThreadPolicy<'_>> {
         policy,
         because: format!("{mechanism}: {because}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decision_log::DecisionLog;
+    use super::super::log_thread::Logger;
+    use super::super::mailbox::Mailbox;
+    use super::*;
+    use latlab_core::mechanism::Observation;
+    use latlab_core::mechanism::status::Status;
+    use std::fs;
+    use std::sync::Arc;
+
+    fn set(knob: &str) -> Decision {
+        let [mechanism, knob, was, to] = ["suppress", knob, "60", "5"].map(str::to_owned);
+        Decision::Set { mechanism, knob, thread: None, was, to, because: String::new() }
+    }
+
+    fn restore(knob: &str) -> Decision {
+        let [mechanism, knob] = ["suppress", knob].map(str::to_owned);
+        let because = "a task is there".to_owned();
+        Decision::Restore { mechanism, knob, thread: None, because, for_good: false }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a temporary folder is not the machine")]
+    fn knob_that_could_not_be_restored_is_shown_as_left_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        let path = root.path("proc/sys/vm/swappiness");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "60").unwrap();
+        let mut reporter = Reporter::new(Logger::disabled());
+        let mailbox = Arc::new(Mailbox::default());
+        let mut log = DecisionLog::new(Status::default(), Arc::clone(&mailbox), None);
+        let mut applier = Applier::new(root);
+        assert!(applier.apply(&[set("swappiness")], &mut reporter).is_empty());
+        // A folder in its place stands for debugfs that is not mounted any more.
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        let decisions = [restore("swappiness")];
+        log.record(&Observation::default(), &decisions, None);
+        let unapplied = applier.apply(&decisions, &mut reporter);
+        let [Unapplied { error, .. }] = unapplied.as_slice() else { panic!("it is a folder") };
+        log.record_failure(&decisions[0], &error.to_string());
+        let left = mailbox.status().left;
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert!(left[0].because.starts_with("swappiness can't be restored yet: "), "{left:?}");
+    }
 }

@@ -48,7 +48,7 @@ fn guard_restores_the_policy_of_a_thread_and_its_journal_stays_short() {
         }
         let written = read(&root, &journals(&root).unwrap()[0]).unwrap().entries;
         assert_eq!((written.len(), written[0].was.as_str()), (2, "other"));
-        assert!(guard.restore_thread(id, "raised"));
+        guard.restore_thread(id, "raised").unwrap();
         assert_eq!(policy(id), "other");
         guard.set_thread(id, "raised", "rr 7", "for a test").unwrap();
         let changes = guard.restore();
@@ -75,7 +75,7 @@ fn guard_ignores_a_thread_that_has_ended() {
     while Path::new(&format!("/proc/self/task/{id}")).exists() {
         std::thread::yield_now();
     }
-    assert!(guard.restore_thread(id, "raised"));
+    guard.restore_thread(id, "raised").unwrap();
     let error = guard.set_thread(id, "raised", "fifo 5", "for a test").unwrap_err();
     assert!(matches!(error, GuardError::Ended(_)), "{error}");
     assert!(guard.restore().iter().all(|change| change.restored));
@@ -89,7 +89,8 @@ fn guard_leaves_the_policy_that_another_program_set() {
         let mut guard = Guard::new(root.clone());
         guard.set_thread(id, "raised", "fifo 5", "for a test").unwrap();
         crate::sched::set_policy_of(id, crate::sched::Policy::Fifo(6)).unwrap();
-        assert!(!guard.restore_thread(id, "raised"));
+        let error = guard.restore_thread(id, "raised").unwrap_err();
+        assert!(matches!(error, GuardError::Changed(_)), "{error}");
         assert!(guard.restore().iter().all(|change| !change.restored));
         assert_eq!(policy(id), "fifo 6");
     }
@@ -124,8 +125,8 @@ fn guard_journals_threads_together_and_sets_them_one_by_one() {
         assert_eq!(written.iter().map(|one| &*one.knob).collect::<Vec<_>>(), ["first", "third"]);
         let next = journal.with_extension("journal.new");
         fs::create_dir(&next).unwrap();
-        assert!(guard.restore_thread(threads[0].1.0, "first"));
-        assert!(guard.restore_thread(threads[2].1.0, "third"));
+        guard.restore_thread(threads[0].1.0, "first").unwrap();
+        guard.restore_thread(threads[2].1.0, "third").unwrap();
         let why = guard.update_journal().unwrap_err().to_string();
         assert!(why.contains("it still lists first, third as set, which does no harm"), "{why}");
         let error = guard.set_threads(&all).unwrap_err();
