@@ -142,6 +142,9 @@ pub struct Change {
     pub reason: String,
     /// Whether the old value was restored.
     pub restored: bool,
+    /// The reason, as the end of a sentence, where it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrestored: Option<String>,
 }
 
 /// A warning to the reader of a record.

@@ -8,6 +8,7 @@ mod entry;
 mod error;
 mod identity;
 mod journal;
+mod made;
 mod recovery;
 mod threads;
 
@@ -23,6 +24,7 @@ use entry::Entry;
 use journal::{Content, Journal, is_damage, journals, read};
 use latlab_core::record::Change;
 use latlab_core::suggest;
+use made::Made;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -35,11 +37,11 @@ pub struct Guard {
     journal: Option<Journal>,
     /// The content that the journal should have.
     content: Content,
-    changes: Vec<Change>,
+    changes: Vec<Made>,
     /// `/dev/cpu_dma_latency`, while it is held open.
     held: Option<File>,
-    /// Knobs that another program has changed, which keep that value.
-    left_alone: Vec<String>,
+    /// Entries of files and threads that another program has changed, which keep that value.
+    left_alone: Vec<Entry>,
     /// Knobs that the journal still lists although they were restored, which does no harm.
     behind: Vec<String>,
     unrestored: Vec<Unrestored>,
@@ -99,11 +101,11 @@ impl Guard {
             let names: Vec<&str> = KNOBS.iter().map(|knob| knob.name).collect();
             GuardError::Unknown(name.to_owned(), suggest::hint(name, &names))
         })?;
-        let change = match knob.place {
+        let made = match knob.place {
             KnobPlace::Held => self.hold(knob, value)?,
             _ => self.write(knob, value)?,
         };
-        self.note(Change { reason: because.to_owned(), ..change });
+        self.note(made.because(because));
         Ok(())
     }
 
@@ -117,8 +119,7 @@ impl Guard {
             GuardError::NotAllowed(name) => GuardError::NotSaved(name),
             other => other,
         })?;
-        let change = change(knob.name, &summary(&entries), "various");
-        self.changes.push(Change { reason: because.to_owned(), ..change });
+        self.changes.push(Made::of(&entries, "various").because(because));
         Ok(())
     }
 
@@ -129,7 +130,7 @@ impl Guard {
     /// It does not have its old value: [`GuardError::Unrestored`], or [`GuardError::Changed`] where
     /// another program has changed it meanwhile; or the journal still lists it.
     pub fn restore_knob(&mut self, name: &str) -> Result<(), GuardError> {
-        let restored = self.restore_those(name, |entry| entry.knob == name);
+        let restored = self.restore_those(|entry| entry.knob == name);
         self.behind.push(name.to_owned());
         let updated = self.update_journal();
         restored.and(updated)
@@ -137,7 +138,6 @@ impl Guard {
 
     /// Leaves a knob as it is, now and at the end: another program has changed it.
     pub fn leave_alone(&mut self, name: &str) -> Result<(), GuardError> {
-        self.left_alone.push(name.to_owned());
         self.remove_those(name, |entry| entry.knob == name)
     }
 
@@ -156,7 +156,6 @@ impl Guard {
     pub fn restore(&mut self) -> Vec<Change> {
         let outcome = entry::restore(&self.content.entries);
         self.left_alone.extend(outcome.left_alone.iter().cloned());
-        self.left_alone.extend(outcome.failed.iter().map(|(entry, _)| entry.knob.clone()));
         let failed = outcome.failed.iter();
         let failed = failed.map(|(e, why)| Unrestored { knob: e.knob.clone(), why: why.clone() });
         self.unrestored = failed.collect();
@@ -166,11 +165,9 @@ impl Guard {
             journal.close(&self.content);
         }
         self.content.entries.clear();
-        for change in &mut self.changes {
-            change.restored = !self.left_alone.contains(&change.knob);
-        }
-        self.left_alone.clear();
-        std::mem::take(&mut self.changes)
+        let left_alone = std::mem::take(&mut self.left_alone);
+        let changes = std::mem::take(&mut self.changes).into_iter();
+        changes.map(|made| made.ended(&left_alone, &outcome.failed)).collect()
     }
 
     /// What the last [`Guard::restore`] could not restore.
@@ -178,45 +175,38 @@ impl Guard {
         &self.unrestored
     }
 
-    /// Restores the entries that match, which belong to the knob of this name. An error where not
-    /// all have their old values.
-    fn restore_those(
-        &mut self,
-        name: &str,
-        matches: impl Fn(&Entry) -> bool,
-    ) -> Result<(), GuardError> {
+    /// Restores the entries that match. An error where not all have their old values.
+    fn restore_those(&mut self, matches: impl Fn(&Entry) -> bool) -> Result<(), GuardError> {
         let own: Vec<Entry> = self.content.entries.iter().filter(|e| matches(e)).cloned().collect();
         let outcome = entry::restore(&own);
         let remaining = outcome.remaining();
         // What could not be restored stays in the journal, and is tried again at the end.
         self.content.entries.retain(|entry| !matches(entry) || remaining.contains(entry));
-        self.left_alone.retain(|knob| knob != name);
+        self.left_alone.retain(|entry| !matches(entry));
         self.left_alone.extend(outcome.left_alone.iter().cloned());
         outcome.check()
     }
 
-    /// Removes the entries that match from the journal.
+    /// Removes the entries that match from the journal, as another program has changed them.
     fn remove_those(
         &mut self,
         name: &str,
         matches: impl Fn(&Entry) -> bool,
     ) -> Result<(), GuardError> {
-        self.content.entries.retain(|entry| !matches(entry));
+        self.left_alone.extend(self.content.entries.extract_if(.., |entry| matches(entry)));
         self.behind.push(name.to_owned());
         self.update_journal()
     }
 
     /// Adds a change for the record. One that is made again and again is added once.
-    fn note(&mut self, change: Change) {
-        let same = |known: &Change| {
-            (&known.knob, &known.old, &known.new) == (&change.knob, &change.old, &change.new)
-        };
-        if !self.changes.iter().any(same) {
-            self.changes.push(change);
+    fn note(&mut self, made: Made) {
+        match self.changes.iter_mut().find(|known| known.is_like(&made)) {
+            Some(known) => known.add_places(made),
+            None => self.changes.push(made),
         }
     }
 
-    fn hold(&mut self, knob: &Knob, value: &str) -> Result<Change, GuardError> {
+    fn hold(&mut self, knob: &Knob, value: &str) -> Result<Made, GuardError> {
         let refused =
             |why: String| GuardError::Refused(knob.name.to_owned(), value.to_owned(), why);
         let number: i32 = value.parse().map_err(|_| not_a_number(knob, value))?;
@@ -229,17 +219,17 @@ impl Guard {
         file.write_all(&number.to_ne_bytes()).map_err(|e| refused(e.to_string()))?;
         self.held = Some(file);
         let was = was.map_or_else(|| "unknown".to_owned(), |us| us.to_string());
-        Ok(change(knob.name, &was, value))
+        Ok(Made::held(knob.name, &was, value))
     }
 
-    fn write(&mut self, knob: &'static Knob, value: &str) -> Result<Change, GuardError> {
+    fn write(&mut self, knob: &'static Knob, value: &str) -> Result<Made, GuardError> {
         let writes = knob.writes(&self.root, value).map_err(|_| not_a_number(knob, value))?;
         let writes = writes.into_iter().map(|(path, set)| (path, Some(set))).collect();
         let entries = self.journal_all(knob, writes)?;
         for entry in &entries {
             entry.apply(entry.set.as_deref().unwrap_or(value))?;
         }
-        Ok(change(knob.name, &summary(&entries), value))
+        Ok(Made::of(&entries, value))
     }
 
     /// Journals the old and the new value of a knob in each of these files.
@@ -324,16 +314,6 @@ fn refuse_if_taken(
     }
 }
 
-fn change(knob: &str, was: &str, set: &str) -> Change {
-    Change {
-        knob: knob.to_owned(),
-        old: was.to_owned(),
-        new: set.to_owned(),
-        reason: String::new(),
-        restored: false,
-    }
-}
-
 fn no_journal(knob: &str, folder: &Path, error: io::Error) -> GuardError {
     match error.kind() {
         // A user who may not write there may not set knobs either.
@@ -355,16 +335,6 @@ fn missing(knob: &'static Knob) -> GuardError {
         KnobPlace::Feature(_) => "/sys/kernel/debug/sched/features".to_owned(),
     };
     GuardError::Missing(knob.name.to_owned(), what)
-}
-
-/// The old value, if all files had the same; else the value of each file, in order.
-fn summary(entries: &[Entry]) -> String {
-    let values: Vec<&str> = entries.iter().map(|entry| entry.was.as_str()).collect();
-    if values.windows(2).all(|pair| pair[0] == pair[1]) {
-        values.first().copied().unwrap_or_default().to_owned()
-    } else {
-        values.join(" ")
-    }
 }
 
 #[cfg(test)]

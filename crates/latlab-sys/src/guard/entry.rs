@@ -173,8 +173,8 @@ pub(super) fn merge(entries: &mut Vec<Entry>, next: &Entry) {
 /// The outcome of restoring entries.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Knobs that another program has changed since, which keep that value.
-    pub(super) left_alone: Vec<String>,
+    /// Entries of files and threads that another program has changed since, which keep that value.
+    pub(super) left_alone: Vec<Entry>,
     /// Entries that could not be restored, in their original order, and why.
     pub(super) failed: Vec<(Entry, String)>,
     /// The newest entry of each file and thread, and the value found there.
@@ -189,6 +189,11 @@ impl Outcome {
         self.found.iter().find(|(one, _)| one.same_knob(entry))?.1.as_deref()
     }
 
+    /// Whether another program has changed the file or thread of this entry.
+    pub(super) fn leaves_alone(&self, entry: &Entry) -> bool {
+        self.left_alone.iter().any(|one| one.same_knob(entry))
+    }
+
     /// Whether this is an entry of a thread that has ended.
     pub(super) fn has_ended(&self, entry: &Entry) -> bool {
         self.ended.contains(entry)
@@ -200,7 +205,7 @@ impl Outcome {
             return Err(GuardError::Unrestored(entry.knob.clone(), why.clone()));
         }
         let changed = self.left_alone.first();
-        changed.map_or(Ok(()), |knob| Err(GuardError::Changed(knob.clone())))
+        changed.map_or(Ok(()), |entry| Err(GuardError::Changed(entry.knob.clone())))
     }
 
     /// The entries that are still to be restored.
@@ -243,7 +248,7 @@ impl Outcome {
         match error {
             Some(why) => self.failed.push((entry.clone(), why)),
             None if newer.is_none() && !entry.may_be_ours(now) => {
-                self.left_alone.push(entry.knob.clone());
+                self.left_alone.push(entry.clone());
             }
             None => {}
         }

@@ -87,7 +87,7 @@ impl Recovery {
 fn report(pid: u32, entry: &Entry, outcome: &Outcome) -> String {
     let Entry { knob, path, was, set, .. } = entry;
     let path = path.display();
-    let left_alone = outcome.left_alone.contains(knob);
+    let left_alone = outcome.leaves_alone(entry);
     if let Some((_, why)) = outcome.failed.iter().find(|(failed, _)| failed.same_knob(entry)) {
         return format!(
             "latlab {pid} was killed; {knob} ({path}) was {was} and can't be restored yet: {why}; \

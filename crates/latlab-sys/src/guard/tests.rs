@@ -43,7 +43,9 @@ fn killed(root: &Root, guard: Guard) {
 
 fn change(knob: &str, was: &str, set: &str, restored: bool) -> Change {
     let reason = "for a test".to_owned();
-    Change { knob: knob.to_owned(), old: was.to_owned(), new: set.to_owned(), reason, restored }
+    let [knob, old, new] = [knob, was, set].map(str::to_owned);
+    let unrestored = None;
+    Change { knob, old, new, reason, restored, unrestored }
 }
 
 #[test]
@@ -229,6 +231,33 @@ fn guard_recovers_a_killed_run_once() {
     assert!(Guard::recover(&root).is_empty());
 }
 
+/// An administrator has changed the governor of one CPU meanwhile.
+#[test]
+fn guard_reports_a_knob_of_several_files_file_by_file() {
+    let governor = |cpu| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+    let files = [0, 1, 2].map(governor);
+    let machine = || machine(&files.each_ref().map(|path| (path.as_str(), "ondemand\n")));
+    let change = |root: &Root| {
+        let mut guard = Guard::new(root.clone());
+        guard.set("governor", "performance", "for a test").unwrap();
+        knob::put("governor", &root.path(&files[1]), "powersave").unwrap();
+        guard
+    };
+    let (_folder, root) = machine();
+    killed(&root, change(&root));
+    let said = Guard::recover(&root);
+    let outcomes = ["is ondemand again", "changed it to powersave", "is ondemand again"];
+    assert!(said.iter().zip(outcomes).all(|(one, end)| one.contains(end)), "{said:?}");
+    assert_eq!(
+        files.each_ref().map(|path| value(&root, path)),
+        ["ondemand", "powersave", "ondemand"]
+    );
+    let (_folder, root) = machine();
+    let why = change(&root).restore().remove(0).unrestored;
+    let path = root.path(&files[1]).display().to_string();
+    assert_eq!(why, Some(format!("another program has changed {path}")));
+}
+
 #[test]
 fn guard_does_not_recover_a_run_that_lives() {
     let (_folder, root) = small();
@@ -368,7 +397,10 @@ fn guard_returns_a_forgotten_knob_as_not_restored() {
     guard.set("swappiness", "5", "for a test").unwrap();
     File::create(root.path(SWAP)).unwrap().write_all(b"7").unwrap();
     guard.leave_alone("swappiness").unwrap();
-    assert_eq!(guard.restore(), [change("swappiness", "60", "5", false)]);
+    let path = root.path(SWAP).display().to_string();
+    let unrestored = Some(format!("another program has changed {path}"));
+    let expected = Change { unrestored, ..change("swappiness", "60", "5", false) };
+    assert_eq!(guard.restore(), [expected]);
     assert_eq!(value(&root, SWAP), "7");
 }
 

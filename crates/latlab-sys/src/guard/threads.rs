@@ -1,8 +1,8 @@
 //! Scheduling policies of threads, which the guard sets and restores like knobs.
 
 use super::entry::Entry;
-use super::{Guard, GuardError, change};
-use latlab_core::record::Change;
+use super::made::Made;
+use super::{Guard, GuardError};
 
 /// A policy for a thread.
 #[derive(Clone, Debug)]
@@ -42,8 +42,8 @@ impl Guard {
 
     fn apply(&mut self, entry: &Entry, one: &ThreadPolicy<'_>) -> Result<(), GuardError> {
         entry.apply(one.policy)?;
-        let change = change(one.name, &entry.was, one.policy);
-        self.note(Change { reason: one.because.clone(), ..change });
+        let made = Made::of(std::slice::from_ref(entry), one.policy);
+        self.note(made.because(&one.because));
         Ok(())
     }
 
@@ -53,12 +53,11 @@ impl Guard {
     /// and writing it takes longer than restoring them.
     pub fn restore_thread(&mut self, thread: i32, name: &str) -> Result<(), GuardError> {
         self.behind.push(name.to_owned());
-        self.restore_those(name, |entry| entry.is_of(thread, name))
+        self.restore_those(|entry| entry.is_of(thread, name))
     }
 
     /// Leaves the policy of a thread as it is, as [`Guard::leave_alone`] does for a knob.
     pub fn leave_thread_alone(&mut self, thread: i32, name: &str) -> Result<(), GuardError> {
-        self.left_alone.push(name.to_owned());
         self.remove_those(name, |entry| entry.is_of(thread, name))
     }
 }

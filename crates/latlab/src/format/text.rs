@@ -9,7 +9,7 @@ use super::width::Width;
 use super::{command, decimal, grouped, printable, series_name};
 use comfy_table::{CellAlignment, Table};
 use latlab_core::histogram::{Histogram, Quantiles};
-use latlab_core::record::Record;
+use latlab_core::record::{Change, Record};
 use latlab_core::time::Nanos;
 use latlab_core::verdict::{self, Next};
 use std::fmt::Write as _;
@@ -35,9 +35,16 @@ pub(crate) fn summary(record: &Record, verbose: bool, width: Width) -> String {
     text += &explained::limitations(record);
     text += &proofs(record);
     for change in record.changes.iter().filter(|change| !change.restored) {
-        let _ = writeln!(text, "not restored: {} is still {}", change.knob, change.new);
+        text += &unrestored(change);
     }
     text
+}
+
+/// A line on a change that was not restored.
+fn unrestored(change: &Change) -> String {
+    let Change { knob, old, unrestored, .. } = change;
+    let why = unrestored.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    printable(&format!("not restored: {knob}, which was {old}{why}")) + "\n"
 }
 
 /// The verdict on the record, and what to do next.
@@ -239,6 +246,17 @@ fn steps(histogram: &Histogram) -> Vec<(Nanos, Nanos, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn change_that_was_not_restored_is_not_said_to_be_in_force() {
+        let [knob, old, new] = ["governor", "ondemand", "performance"].map(str::to_owned);
+        let unrestored = Some("another program has changed /sys/x".to_owned());
+        let change = Change { knob, old, new, reason: String::new(), restored: false, unrestored };
+        assert_eq!(
+            super::unrestored(&change),
+            "not restored: governor, which was ondemand: another program has changed /sys/x\n"
+        );
+    }
 
     #[test]
     fn bars_show_one_late_sample_in_many() {

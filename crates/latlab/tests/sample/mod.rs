@@ -66,6 +66,7 @@ pub(crate) fn record(times: u64) -> Record {
             new: "performance".to_owned(),
             reason: "a rising clock shows as latency".to_owned(),
             restored: true,
+            unrestored: None,
         }],
         warnings: vec![Warning::new(
             "rt_throttled",
