@@ -76,7 +76,11 @@ impl Entry {
             return Ok(());
         }
         if self.has_surely_ended() {
-            return Err(GuardError::Ended(self.knob.clone()));
+            let knob = self.knob.clone();
+            return Err(match self.heir() {
+                Some(heir) => GuardError::Reused { knob, heir },
+                None => GuardError::Ended(knob),
+            });
         }
         // The value read back would look like another's change when everything is restored.
         let restored = self.put(&self.was);
@@ -132,7 +136,28 @@ impl Entry {
             Policy::Fifo(priority) => sched::Policy::Fifo(priority),
             Policy::Rr(priority) => sched::Policy::Rr(priority),
         };
+        // Checked here once more: its id may belong to another thread by now.
+        if self.has_ended()? {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
         sched::set_policy_of(thread.id, policy)
+    }
+
+    /// Sets the old value again. For a thread that has ended there is nothing to do.
+    fn put_back(&self) -> io::Result<()> {
+        match self.put(&self.was) {
+            Err(_) if self.has_surely_ended() => Ok(()),
+            Ok(()) => self.heir().map_or(Ok(()), |heir| Err(io::Error::other(heir))),
+            refused => refused,
+        }
+    }
+
+    /// Which other thread has the id now, in a sentence: it got the policy where that was set after
+    /// its thread had ended. None for a file, and where no other thread has the id.
+    fn heir(&self) -> Option<String> {
+        let heir = self.thread.as_ref()?.heir(&self.knob)?;
+        let path = self.path.display();
+        Some(format!("{heir} ({path}), which has its id now, may have got the policy: check it"))
     }
 
     /// Whether this run may have set the present value. A file that can't be read may have any
@@ -239,10 +264,10 @@ impl Outcome {
         let error = match newer {
             // The file still has the value of the newer entry.
             Some((_, why)) => Some(why.clone()),
-            None if entry.may_be_ours(now) => entry.put(&entry.was).err().map(|e| e.to_string()),
+            None if entry.may_be_ours(now) => entry.put_back().err().map(|e| e.to_string()),
             None => None,
         };
-        if now == Some(&entry.was) || entry.has_surely_ended() {
+        if now == Some(&entry.was) || (error.is_none() && entry.has_surely_ended()) {
             return;
         }
         match error {

@@ -49,6 +49,14 @@ pub enum GuardError {
     /// The thread whose policy was to be set has ended.
     #[error("thread {0} has ended")]
     Ended(String),
+    /// The thread has ended while its policy was set, and another has its id.
+    #[error("thread {knob} has ended while its policy was set: {heir}")]
+    Reused {
+        /// The name of the thread.
+        knob: String,
+        /// Which thread has its id now, in a sentence.
+        heir: String,
+    },
     /// The policy of a thread can't be read, so it was not changed.
     #[error("thread {0} can't be read, so it was not changed: {1}")]
     Unreadable(String, io::Error),

@@ -29,8 +29,18 @@ impl ThreadIdentity {
         if namespace()? != self.namespace {
             return Err(io::Error::other("its thread is in another PID namespace"));
         }
-        let now = now(self.id)?;
-        Ok(now.is_none_or(|(found, started)| found != name || started != self.started))
+        Ok(now(self.id)?.is_none_or(|found| !self.is(name, &found)))
+    }
+
+    /// The name of another thread that has the id now, where there is one.
+    pub(super) fn heir(&self, name: &str) -> Option<String> {
+        let found = now(self.id).ok().flatten()?;
+        (!self.is(name, &found)).then_some(found.0)
+    }
+
+    /// Whether the thread that is found, with this name and start, is this one, of this name.
+    fn is(&self, name: &str, (found, started): &(String, u64)) -> bool {
+        found == name && *started == self.started
     }
 }
 

@@ -204,3 +204,28 @@ fn guard_keeps_the_journal_of_a_thread_of_another_namespace() {
     drop(end);
     thread.join().unwrap();
 }
+
+/// An entry of a thread that had this id before.
+fn earlier(id: i32, name: &str) -> Entry {
+    let entry = Entry::of_thread(id, name, "fifo 5".to_owned()).unwrap();
+    let mut journalled = serde_json::to_value(entry).unwrap();
+    journalled["thread"]["started"] = serde_json::json!(1);
+    serde_json::from_value(journalled).unwrap()
+}
+
+#[test]
+fn guard_gives_no_policy_to_another_thread_of_the_same_id() {
+    let (id, end, thread) = thread("raised");
+    let entry = earlier(id, "raised");
+    if may_set_realtime("guard_gives_no_policy_to_another_thread_of_the_same_id") {
+        let error = entry.apply("fifo 5").unwrap_err();
+        assert!(matches!(error, GuardError::Ended(_)), "nothing was set: {error}");
+        assert_eq!(policy(id), "other");
+        crate::sched::set_policy_of(id, crate::sched::Policy::Fifo(5)).unwrap();
+        let outcome = entry::restore(&[entry]);
+        assert!(outcome.failed.is_empty(), "{outcome:?}");
+        assert_eq!(policy(id), "fifo 5");
+    }
+    drop(end);
+    thread.join().unwrap();
+}
