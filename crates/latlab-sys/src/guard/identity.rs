@@ -14,20 +14,29 @@ pub(super) struct ThreadIdentity {
     started: u64,
     /// The PID namespace in which it has this id, by its inode number.
     namespace: u64,
+    /// The time namespace in which it was started then, by its inode number, where the kernel has
+    /// such: each has a boot time of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    time_namespace: Option<u64>,
 }
 
 impl ThreadIdentity {
     /// The thread that has this id and name; none where there is no such thread.
     pub(super) fn find(id: i32, name: &str) -> io::Result<Option<ThreadIdentity>> {
-        let namespace = namespace()?;
+        let (namespace, time_namespace) = (namespace()?, time_namespace());
         let found = now(id)?.filter(|(found, _)| found == name);
-        Ok(found.map(|(_, started)| ThreadIdentity { id, started, namespace }))
+        Ok(found.map(|(_, started)| ThreadIdentity { id, started, namespace, time_namespace }))
     }
 
     /// Whether the thread, which had this name, has ended. An error where that can't be known.
     pub(super) fn has_ended(&self, name: &str) -> io::Result<bool> {
         if namespace()? != self.namespace {
             return Err(io::Error::other("its thread is in another PID namespace"));
+        }
+        let time = self.time_namespace.zip(time_namespace());
+        if time.is_some_and(|(then, now)| then != now) {
+            let why = "its start was recorded in another time namespace";
+            return Err(io::Error::other(why));
         }
         Ok(now(self.id)?.is_none_or(|found| !self.is(name, &found)))
     }
@@ -49,6 +58,11 @@ fn namespace() -> io::Result<u64> {
     let path = "/proc/self/ns/pid";
     let data = fs::metadata(path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
     Ok(data.ino())
+}
+
+/// The time namespace of this process; none where the kernel has none.
+fn time_namespace() -> Option<u64> {
+    fs::metadata("/proc/self/ns/time").ok().map(|data| data.ino())
 }
 
 /// The name of the thread with this id, and the time at which it was started; none where there is

@@ -197,6 +197,12 @@ fn guard_keeps_the_journal_of_a_thread_of_another_namespace() {
         let recovery = Guard::recover_all(&root);
         assert!(!recovery.complete && policy(id) == "fifo 5", "{recovery:?}");
         assert!(recovery.said[0].contains("another PID namespace"), "{recovery:?}");
+        if own.contains("\"time_namespace\":") {
+            write(&own.replace("\"time_namespace\":", "\"time_namespace\":1"));
+            let recovery = Guard::recover_all(&root);
+            assert!(!recovery.complete && policy(id) == "fifo 5", "{recovery:?}");
+            assert!(recovery.said[0].contains("another time namespace"), "{recovery:?}");
+        }
         write(&own);
         assert!(Guard::recover_all(&root).complete);
         assert_eq!(policy(id), "other");
