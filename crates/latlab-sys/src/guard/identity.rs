@@ -1,5 +1,6 @@
 //! The identity of a thread. Its id may be reused, and programs may give their threads any name.
 
+use crate::namespace::check_proc;
 use crate::{procfs, sched};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -53,8 +54,9 @@ impl ThreadIdentity {
     }
 }
 
-/// The PID namespace of this process.
+/// The PID namespace of this process, if /proc shows that one.
 fn namespace() -> io::Result<u64> {
+    check_proc()?;
     let path = "/proc/self/ns/pid";
     let data = fs::metadata(path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
     Ok(data.ino())

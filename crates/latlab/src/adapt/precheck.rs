@@ -7,6 +7,7 @@ use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{Adaptation, Mode, Thread};
 use latlab_sys::irq::{self, InterruptThreads};
 use latlab_sys::knob::Unreadable;
+use latlab_sys::namespace;
 use latlab_sys::root::Root;
 
 /// The failure of the mechanisms `failing` for this reason, with the mechanisms of `names` that
@@ -27,9 +28,13 @@ pub(super) fn unsupported(
     Failure::Unsupported(format!("{list}: {why}{hint}"))
 }
 
-/// Fails if none of the mechanisms can do anything here. Otherwise returns a sentence for each
-/// limitation.
+/// Fails if none of the mechanisms can do anything here, or one would take other tasks for those of
+/// this system. Otherwise returns a sentence for each limitation.
 pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> Result<Vec<String>> {
+    let by_tasks = adaptation.need_task_counts();
+    if !by_tasks.is_empty() {
+        namespace::check_proc().map_err(|why| unsupported(names, &by_tasks, &why))?;
+    }
     let (knobs, unreadable) = knobs::read(root, &adaptation.knobs_for(Mode::Throughput));
     let sets_threads = adaptation.schedules_threads();
     let mut limitations: Vec<String> = unreadable.iter().map(knob_limitation).collect();
