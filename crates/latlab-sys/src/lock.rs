@@ -74,9 +74,19 @@ pub(crate) fn take(path: &Path) -> io::Result<Option<File>> {
 pub(crate) fn wait(path: &Path) -> io::Result<File> {
     loop {
         let file = open(path)?;
-        file.lock()?;
+        uninterrupted(|| file.lock())?;
         if is_at(&file, path)? {
             return Ok(file);
+        }
+    }
+}
+
+/// Waits by this call, again where a signal has interrupted it.
+fn uninterrupted(mut wait: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match wait() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            ended => return ended,
         }
     }
 }
@@ -172,6 +182,14 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0, "the file is removed");
+    }
+
+    #[test]
+    fn lock_wait_goes_on_after_a_signal() {
+        let mut answers = vec![Ok(()), Err(io::ErrorKind::Interrupted.into())];
+        uninterrupted(|| answers.pop().unwrap()).unwrap();
+        assert!(answers.is_empty());
+        assert!(uninterrupted(|| Err(io::ErrorKind::Other.into())).is_err());
     }
 
     #[test]
