@@ -32,6 +32,10 @@ impl Entry {
     ) -> Result<Entry, GuardError> {
         let name = knob.name.to_owned();
         match knob::read(knob.name, &path) {
+            // The kernel forgets `scaling_setspeed` when the governor changes.
+            Some(was) if name == "governor" && was == "userspace" => {
+                Err(GuardError::Userspace(name, path.display().to_string()))
+            }
             Some(was) => Ok(Entry { knob: name, path, was, set, thread: None }),
             None => Err(match knob::why_unreadable(&path) {
                 Unreadable::NotRoot(_) => GuardError::NotAllowed(name),

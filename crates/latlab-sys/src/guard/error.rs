@@ -24,6 +24,12 @@ pub enum GuardError {
     /// Its value can't be read, so it could not be restored.
     #[error("{0} can't be changed: {1}")]
     KnobUnreadable(String, Unreadable),
+    /// The governor is `userspace`: the frequency that a program has chosen would be lost.
+    #[error(
+        "{0} is userspace in {1}, and could not be restored with the frequency that a program has \
+         chosen there: end that program and choose another governor first"
+    )]
+    Userspace(String, String),
     /// The caller may not read it, or not write the journal.
     #[error(
         "{0} can't be saved, so it could not be restored: run latlab as root, or leave the load out"

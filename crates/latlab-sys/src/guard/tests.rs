@@ -171,6 +171,15 @@ fn guard_restores_a_choice_of_several() {
     assert_eq!(value(&root, path), "madvise");
 }
 
+#[test]
+fn guard_does_not_change_a_governor_that_could_not_be_restored_wholly() {
+    let path = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+    let (_folder, root) = machine(&[(path, "userspace\n")]);
+    let error = Guard::new(root.clone()).set("governor", "performance", "").unwrap_err();
+    assert!(matches!(error, GuardError::Userspace(..)), "{error}");
+    assert_eq!(value(&root, path), "userspace");
+}
+
 /// Three idle states on each of two CPUs; the deepest is disabled on the second already.
 fn idle() -> (TempDir, Root) {
     let state = |cpu: u32, index: u32, file: &str| {
