@@ -1,6 +1,8 @@
 //! The process on the other side of a local socket, and its rights (`SO_PEERCRED`, unix(7)).
 
+use crate::poll::{self, Interest};
 use crate::root::Root;
+use latlab_core::time::Nanos;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
@@ -24,10 +26,20 @@ impl Peer {
         if process <= 0 {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let pidfd = pidfd_of_peer(connection).or_else(|_| pidfd_of(process))?;
+        let pidfd = match pidfd_of_peer(connection) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => pidfd_of(process),
+            pidfd => pidfd,
+        };
         let mut groups = supplementary_groups(connection)?;
         groups.push(group);
-        Ok(Peer { process, user, groups, pidfd })
+        let peer = Peer { process, user, groups, pidfd: pidfd? };
+        if peer.has_ended()? { Err(io::ErrorKind::NotFound.into()) } else { Ok(peer) }
+    }
+
+    /// Whether the process has ended. Others may still have the connection, as its children, and
+    /// its id may belong to another process by now.
+    pub fn has_ended(&self) -> io::Result<bool> {
+        Ok(poll::wait(&[(self.as_fd(), Interest::Reading)], Some(Nanos(0)))?.contains(&true))
     }
 
     /// Whether it is root, or a member of the Unix group of this name in the `etc/group` below
@@ -114,16 +126,13 @@ fn option(connection: &UnixStream, name: libc::c_int, words: &mut [u32]) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poll::{self, Interest};
-    use latlab_core::time::Nanos;
 
     #[test]
     fn peer_is_known_and_alive() {
         let (near, _far) = UnixStream::pair().unwrap();
         let peer = Peer::of(&near).unwrap();
         assert_eq!(u32::try_from(peer.process).unwrap(), std::process::id());
-        let ended = poll::wait(&[(peer.as_fd(), Interest::Reading)], Some(Nanos(1000))).unwrap();
-        assert_eq!(ended, [false]);
+        assert!(!peer.has_ended().unwrap());
     }
 
     #[test]
@@ -131,7 +140,11 @@ mod tests {
         let mut child = crate::process::command("/bin/true").spawn().unwrap();
         let pidfd = pidfd_of(child.id().try_into().unwrap()).unwrap();
         assert_eq!(poll::wait(&[(pidfd.as_fd(), Interest::Reading)], None).unwrap(), [true]);
+        let (near, _far) = UnixStream::pair().unwrap();
+        let peer = Peer { pidfd, ..Peer::of(&near).unwrap() };
+        assert!(peer.has_ended().unwrap(), "its id is not free yet");
         child.wait().unwrap();
+        assert!(peer.has_ended().unwrap());
         assert!(pidfd_of(child.id().try_into().unwrap()).is_err(), "it is reaped");
     }
 

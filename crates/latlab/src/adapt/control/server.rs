@@ -146,6 +146,7 @@ impl Server {
             }
             Command::Groups { groups, thread } => self.add_request(peer, groups, thread),
             Command::Release { thread } => {
+                check_alive(peer)?;
                 self.requests.release(peer.process, thread);
                 self.context.mailbox.put_requests(self.requests.list());
                 Ok(Answer::Ok(String::new()).to_string())
@@ -162,6 +163,7 @@ impl Server {
         if let Some(why) = &self.context.groups_refused {
             return Err(Answer::Denied(why.clone()));
         }
+        check_alive(peer)?;
         let root = &self.context.root;
         let has_thread = |process, id| root.has(format!("proc/{process}/task/{id}"));
         if let Some(id) = thread.filter(|id| !has_thread(peer.process, *id)) {
@@ -213,6 +215,15 @@ impl Connections {
         self.programs.retain(|connection| connection.deadline() > now);
         self.readers.retain(|connection| connection.deadline() > now);
     }
+}
+
+/// Refuses a request of a process that has ended, while another has its connection: its id may
+/// belong to a third one.
+fn check_alive(peer: &Peer) -> Result<(), Answer> {
+    if peer.has_ended().unwrap_or(true) {
+        return Err(Answer::Denied("the process that has connected has ended".to_owned()));
+    }
+    Ok(())
 }
 
 /// Calls `serve` for each connection that is ready, and drops those for which it returns false.
