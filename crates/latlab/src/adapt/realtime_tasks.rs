@@ -7,6 +7,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::rt_task_events::{self, RtTaskEventsError};
 use latlab_sys::{clock, process};
+use std::io;
 use std::os::fd::BorrowedFd;
 
 /// The real-time tasks as of the last scan of /proc.
@@ -15,10 +16,20 @@ pub(super) struct RealTimeTasks {
     events: TaskEvents,
     /// Whether an event has arrived since the last scan.
     outdated: bool,
-    tasks: Vec<RealTimeTask>,
+    list: TaskList,
     scanned: Nanos,
     /// Duration of the last scan.
     scan_cost: Nanos,
+}
+
+/// The tasks that were found last.
+#[derive(Debug, Default)]
+struct TaskList {
+    tasks: Vec<RealTimeTask>,
+    /// A warning that a scan failed, until it is reported.
+    problem: Option<String>,
+    /// Whether a scan has failed before.
+    failed: bool,
 }
 
 /// Interval between scans without an event, with and without real-time tasks. They find tasks whose
@@ -36,15 +47,15 @@ impl RealTimeTasks {
         // fails and says so.
         let _ = process::raise_file_limit();
         let events = TaskEvents::start(root)?;
-        let (tasks, scanned, scan_cost) = (Vec::new(), Nanos(0), Nanos(0));
-        let mut all = RealTimeTasks { events, outdated: true, tasks, scanned, scan_cost };
+        let (list, scanned, scan_cost) = (TaskList::default(), Nanos(0), Nanos(0));
+        let mut all = RealTimeTasks { events, outdated: true, list, scanned, scan_cost };
         all.scan();
         Ok(all)
     }
 
     /// A warning that has not been reported yet.
     pub(super) fn problem(&mut self) -> Option<String> {
-        self.events.problem()
+        self.events.problem().or_else(|| self.list.problem.take())
     }
 
     /// The tasks, scanned again if they may have changed, and whether they were.
@@ -54,12 +65,12 @@ impl RealTimeTasks {
         if rescan {
             self.scan();
         }
-        (&self.tasks, rescan)
+        (&self.list.tasks, rescan)
     }
 
     /// Requests a scan by the next update, if this task is unknown.
     pub(super) fn expect(&mut self, task: i32) {
-        self.outdated |= self.tasks.iter().all(|known| known.id != task);
+        self.outdated |= self.list.tasks.iter().all(|known| known.id != task);
     }
 
     /// Waits until there is something to scan or `other` can be read, at most `at_most`. Whether
@@ -80,7 +91,7 @@ impl RealTimeTasks {
     }
 
     fn is_rescan_due(&self) -> bool {
-        let interval = if self.tasks.is_empty() { RESCAN_NONE } else { RESCAN };
+        let interval = if self.list.tasks.is_empty() { RESCAN_NONE } else { RESCAN };
         let least = Nanos(self.scan_cost.0 * SHARE_WITHOUT_EVENT);
         clock::now() - self.scanned >= interval.max(least)
     }
@@ -94,10 +105,44 @@ impl RealTimeTasks {
         let begin = clock::now();
         // An event during the scan may come too late for it.
         self.outdated = false;
-        if let Ok(tasks) = rt_task_events::realtime_tasks() {
-            self.tasks = tasks;
-        }
+        self.list.update(rt_task_events::realtime_tasks());
         self.scanned = clock::now();
         self.scan_cost = self.scanned - begin;
+    }
+}
+
+impl TaskList {
+    /// Replaces the tasks by those that a scan found. Where it failed they stay as they are, and the
+    /// first failure leads to a warning.
+    fn update(&mut self, found: io::Result<Vec<RealTimeTask>>) {
+        match found {
+            Ok(tasks) => self.tasks = tasks,
+            Err(error) if !self.failed => {
+                self.failed = true;
+                self.problem = Some(format!(
+                    "real-time tasks can't be listed: {error}; those that were found last count \
+                     until they can"
+                ));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_of_tasks_that_can_not_be_read_is_warned_of_once() {
+        let task = RealTimeTask { id: 1, process: 1, name: "player".to_owned(), priority: 50 };
+        let mut list = TaskList::default();
+        list.update(Ok(vec![task]));
+        assert_eq!(list.problem, None);
+        list.update(Err(io::ErrorKind::Other.into()));
+        assert_eq!(list.tasks.len(), 1, "it stays");
+        assert!(list.problem.take().unwrap().starts_with("real-time tasks can't be listed: "));
+        list.update(Err(io::ErrorKind::Other.into()));
+        assert_eq!(list.problem, None);
     }
 }

@@ -15,6 +15,7 @@ use latlab_sys::peer::Peer;
 use latlab_sys::poll::{self, Interest};
 use latlab_sys::root::Root;
 use std::fs::File;
+use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
@@ -57,18 +58,27 @@ impl Server {
         Server { context, requests: GroupRequests::default(), refused: 0 }
     }
 
-    /// Serves until `stop` is closed, or descriptors can't be waited for.
+    /// Serves until `stop` is closed, or descriptors can't be waited for, which it logs.
     pub(super) fn serve(&mut self, stop: &File) {
+        if let Err(error) = self.serve_until(stop) {
+            let what = "requests and metrics are not served any more, but adapting goes on";
+            self.context.logger.log(&format!("{what}: {error}"));
+        }
+    }
+
+    fn serve_until(&mut self, stop: &File) -> io::Result<()> {
         let mut connections = Connections::default();
-        while let Some(ready) = self.wait(stop, &connections)
-            && !ready.stop
-        {
+        loop {
+            let ready = self.wait(stop, &connections)?;
+            if ready.stop {
+                return Ok(());
+            }
             self.serve_ready(&ready, &mut connections);
         }
     }
 
-    /// Waits until something is ready. None if that is not possible.
-    pub(super) fn wait(&self, stop: &File, connections: &Connections) -> Option<Ready> {
+    /// Waits until something is ready.
+    pub(super) fn wait(&self, stop: &File, connections: &Connections) -> io::Result<Ready> {
         let now = clock::now();
         let Connections { programs, readers, pause } = connections;
         let accepts = now >= *pause;
@@ -84,9 +94,9 @@ impl Server {
         all.extend(readers.iter().map(Connection::awaited));
 
         let at_most = connections.next_deadline(now).map(|deadline| deadline - now);
-        let mut flags = poll::wait(&all, at_most).ok()?.into_iter();
+        let mut flags = poll::wait(&all, at_most)?.into_iter();
         let mut take = |count: usize| flags.by_ref().take(count).collect::<Vec<bool>>();
-        Some(Ready {
+        Ok(Ready {
             stop: take(1).contains(&true),
             listener: take(usize::from(listener.is_some())).contains(&true),
             metrics: take(usize::from(metrics.is_some())).contains(&true),
