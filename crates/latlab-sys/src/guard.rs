@@ -25,6 +25,7 @@ use journal::{Content, Journal, is_damage, journals, read};
 use latlab_core::record::Change;
 use latlab_core::suggest;
 use made::Made;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -68,6 +69,13 @@ pub struct Unrestored {
     pub knob: String,
     /// The reason.
     pub why: String,
+}
+
+/// The knob and, in parentheses, the reason.
+impl fmt::Display for Unrestored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.knob, self.why)
+    }
 }
 
 impl Guard {

@@ -21,6 +21,7 @@ mod task_events;
 mod thread;
 mod wakes;
 
+pub(crate) use adapter::Adapted;
 pub(crate) use client::{request_groups, status};
 pub(crate) use daemon::{Daemon, Options};
 pub(crate) use dry_run::dry_run;

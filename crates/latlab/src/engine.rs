@@ -13,17 +13,20 @@ mod usable;
 pub(crate) use prepared::Prepared;
 
 use crate::failure::{Failure, Result, failed};
+use crate::part::Built;
+use crate::probe::Probe;
 use crate::rig::{Rig, Watch};
 use crate::{adapt, explain, scan};
 use environment::Environment;
 use latlab_core::cpulist::CpuList;
 use latlab_core::machine::TimeDomain;
 use latlab_core::record::{Record, Warning};
+use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;
 use latlab_sys::{clock, cpu, machine};
 use place::Housekeeping;
-use results::Results;
+use results::{Measured, Results};
 
 /// The outcome of a run: a record, and a verdict where a limit was set and exceeded.
 pub(crate) struct Outcome {
@@ -55,18 +58,36 @@ pub(crate) fn run(
     let everywhere = cpu::allowed().map_err(|e| failed("the CPUs can't be listed", e))?;
     let _housekeeping = Housekeeping::move_to(&plan.plan().housekeeping)?;
     let environment = Environment::set_up(plan, time_domain, signals, &mut warnings)?;
+    let measured = measure(plan, &probes, &environment, started, everywhere, signals, watch);
+    let measured = match measured {
+        Ok(measured) => measured,
+        Err(failure) => return Err(environment.abandon(failure)),
+    };
+    let aftermath = environment.restore();
+    Ok(Results { started, warnings, measured, aftermath }.outcome(plan.plan()))
+}
+
+/// Runs the scans, then the probes. `everywhere` are the CPUs that this process could use when the
+/// run started.
+fn measure<'a>(
+    plan: &'a Prepared,
+    probes: &[Built<dyn Probe>],
+    environment: &Environment,
+    started: Nanos,
+    everywhere: CpuList,
+    signals: &'a Signals,
+    watch: &'a mut dyn Watch,
+) -> Result<Measured<'a>> {
     let member = place::join_cgroup(plan.plan())?;
     let (scanned, scan_failure) = scans::run(plan, signals, watch)?;
     let keeps = watch.keeps();
     let mut rig = Rig::new(plan.plan(), everywhere, signals, watch);
-    rig.keeping = keeps.then(|| unfinished::keeping(plan.plan(), started, &environment));
+    rig.keeping = keeps.then(|| unfinished::keeping(plan.plan(), started, environment));
     let (probe_failure, explanations) =
-        probes::run(plan.plan(), &environment.machine, &probes, &mut rig)?;
+        probes::run(plan.plan(), &environment.machine, probes, &mut rig)?;
     drop(member);
     let failure = scan_failure.or(probe_failure);
-    let aftermath = environment.restore();
-    let results = Results { started, warnings, scanned, rig, explanations, failure, aftermath };
-    Ok(results.outcome(plan.plan()))
+    Ok(Measured { scanned, rig, explanations, failure })
 }
 
 /// Refuses scans, explaining and mechanisms that can't work here, before anything is changed.

@@ -41,6 +41,25 @@ impl Failure {
         }
     }
 
+    /// The failure to restore what is named here; none where nothing is.
+    pub(crate) fn unrestored(names: &[String]) -> Option<Failure> {
+        (!names.is_empty()).then(|| {
+            Failure::Failed(format!(
+                "not restored: {}; run `latlab adapt --restore` when the cause is gone",
+                names.join(", ")
+            ))
+        })
+    }
+
+    /// Adds what could not be restored after this failure. The exit code is then that of a command
+    /// that failed.
+    pub(crate) fn with_unrestored(self, unrestored: Option<Failure>) -> Failure {
+        match unrestored {
+            Some(unrestored) => Failure::Failed(format!("{self}; {unrestored}")),
+            None => self,
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Worse(_) => 1,
@@ -65,4 +84,20 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The value of a locking operation, even if a thread has panicked while it held the lock.
 pub(crate) fn unpoisoned<T>(result: LockResult<T>) -> T {
     result.unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failure_names_what_could_not_be_restored_after_it() {
+        let refused = || Failure::Unsupported("no debugfs".to_owned());
+        assert_eq!(refused().with_unrestored(Failure::unrestored(&[])), refused());
+        let names = ["governor (EIO)", "ksm (EIO)"].map(str::to_owned);
+        let failure = refused().with_unrestored(Failure::unrestored(&names));
+        let sentence = "no debugfs; not restored: governor (EIO), ksm (EIO); run `latlab adapt \
+                        --restore` when the cause is gone";
+        assert_eq!(failure, Failure::Failed(sentence.to_owned()));
+    }
 }

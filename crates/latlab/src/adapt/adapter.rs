@@ -93,8 +93,17 @@ impl Adapter {
         for limitation in limitations {
             adapter.reporter.warn(limitation);
         }
-        adapter.first_step()?;
-        Ok(adapter)
+        match adapter.first_step() {
+            Ok(()) => Ok(adapter),
+            Err(failure) => Err(adapter.abandon(failure)),
+        }
+    }
+
+    /// Restores everything after this failure, and adds to it what could not be restored.
+    fn abandon(mut self, failure: Failure) -> Failure {
+        self.applier.restore();
+        let all: Vec<String> = self.applier.unrestored().iter().map(ToString::to_string).collect();
+        failure.with_unrestored(Failure::unrestored(&all))
     }
 
     /// Observes, decides and applies for the first time. Fails at the first decision that could not

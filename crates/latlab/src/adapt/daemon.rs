@@ -64,20 +64,24 @@ impl Daemon {
             starvation: heartbeats.detector(),
         };
         let (adapting, meter) = Adapting::with(names, configuration, links, logger.clone())?;
-        let listener = Listener::bind(&root, NAME)
-            .map_err(|e| failed("the socket for requests can't be opened", e))?;
-        let context = Context {
-            root,
-            configuration: configuration.clone(),
-            mailbox,
-            meter,
-            logger: logger.clone(),
-            listener,
-            groups_refused: groups_refused(names),
-            metrics,
-            format_metrics: options.metrics,
+        let serve = |listener| {
+            Control::start(Context {
+                root: root.clone(),
+                configuration: configuration.clone(),
+                mailbox,
+                meter,
+                logger: logger.clone(),
+                listener,
+                groups_refused: groups_refused(names),
+                metrics,
+                format_metrics: options.metrics,
+            })
         };
-        Ok(Daemon { control: Control::start(context)?, adapting, _heartbeats: heartbeats })
+        let unable = |e| failed("the socket for requests can't be opened", e);
+        match Listener::bind(&root, NAME).map_err(unable).and_then(serve) {
+            Ok(control) => Ok(Daemon { control, adapting, _heartbeats: heartbeats }),
+            Err(failure) => Err(adapting.abandon(failure)),
+        }
     }
 
     /// Whether mechanisms still decide. If they end by themselves, the main thread's wait for

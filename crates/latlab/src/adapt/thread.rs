@@ -3,7 +3,7 @@
 use super::adapter::{Adapted, Adapter, DaemonLinks};
 use super::log_thread::Logger;
 use super::reporter::Reporter;
-use crate::failure::{Result, failed};
+use crate::failure::{Failure, Result, failed};
 use latlab_bpf::wakers::WakerCounters;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_sys::root::Root;
@@ -65,6 +65,12 @@ impl Adapting {
     /// Ends the thread, which restores everything, and returns what it had changed.
     pub(crate) fn end(mut self) -> Adapted {
         self.join()
+    }
+
+    /// Ends the thread after this failure, and adds to it that not everything could be restored.
+    pub(super) fn abandon(self, failure: Failure) -> Failure {
+        let unrestored = (!self.end().complete).then(|| "what mechanisms have changed".to_owned());
+        failure.with_unrestored(Failure::unrestored(unrestored.as_slice()))
     }
 
     fn join(&mut self) -> Adapted {

@@ -3,7 +3,7 @@
 
 use super::Prepared;
 use super::usable::{self, denied};
-use crate::adapt::Adapting;
+use crate::adapt::{Adapted, Adapting};
 use crate::failure::{Failure, Result};
 use crate::load::{Loads, Placed};
 use crate::rig;
@@ -54,16 +54,13 @@ impl Environment {
         let mended = Guard::recover(&root).into_iter();
         warnings.extend(mended.map(|text| Warning::new("mended", text)));
         let adapting = start_adapting(plan.plan())?;
-        let mut guard = set_knobs(plan.plan(), &root)?;
-        let machine = Machine { time_domain, ..read_machine(&root) };
-        warnings.extend(hazards(&machine));
-        warnings.extend(idle_states(&machine));
-        let loads = usable::loads(plan, &machine, warnings)?;
-        usable::guard_changes(&mut guard, &loads)?;
-        let workers = Loads::start(&loads, plan.plan().seed, signals)?;
-        warnings.extend(lock_memory());
-        clock::sleep_for(plan.plan().phase());
-        Ok(Environment { workers, guard, adapting, root, machine, loads })
+        let mut guard = Guard::new(root.clone());
+        match Begun::begin(plan, time_domain, signals, &root, &mut guard, warnings) {
+            Ok(Begun { workers, machine, loads }) => {
+                Ok(Environment { workers, guard, adapting, root, machine, loads })
+            }
+            Err(failure) => Err(failure.with_unrestored(undo(guard, adapting).unrestored)),
+        }
     }
 
     /// The names of the loads.
@@ -71,20 +68,22 @@ impl Environment {
         self.loads.iter().map(|load| load.name().to_owned()).collect()
     }
 
+    /// Restores the machine after this failure, and adds to it what could not be restored.
+    pub(super) fn abandon(self, failure: Failure) -> Failure {
+        let Environment { workers, guard, adapting, .. } = self;
+        drop(workers);
+        failure.with_unrestored(undo(guard, adapting).unrestored)
+    }
+
     /// Ends loads and mechanisms and restores the knobs.
-    pub(super) fn restore(mut self) -> Aftermath {
+    pub(super) fn restore(self) -> Aftermath {
         memory::unlock_all();
         let loads = self.load_names();
         let (work, ended_early) = self.workers.stop();
         let counters = counters::read(&self.root, &self.machine);
         let happened = counters.disturbances_since(&self.machine.counters);
-        let mut changes = self.guard.restore();
-        let adapted = self.adapting.map(Adapting::end);
-        let complete = adapted.as_ref().is_none_or(|adapted| adapted.complete);
-        let unrestored = unrestored(self.guard.unrestored(), complete);
-        let adapted = adapted.unwrap_or_default();
-        changes.extend(adapted.changes);
-        let adapted = adapted.warnings.into_iter().map(|text| Warning::new("adapt", text));
+        let Undone { changes, warnings, unrestored } = undo(self.guard, self.adapting);
+        let adapted = warnings.into_iter().map(|text| Warning::new("adapt", text));
         let happened = happened.into_iter().map(|text| Warning::new("machine-disturbed", text));
         Aftermath {
             machine: self.machine,
@@ -97,17 +96,61 @@ impl Environment {
     }
 }
 
+/// What was changed, and restored where that was possible.
+struct Undone {
+    changes: Vec<Change>,
+    /// Warnings of the mechanisms.
+    warnings: Vec<String>,
+    unrestored: Option<Failure>,
+}
+
+/// Restores the knobs, then what the mechanisms have changed.
+fn undo(mut guard: Guard, adapting: Option<Adapting>) -> Undone {
+    let mut changes = guard.restore();
+    let adapted = adapting.map(Adapting::end);
+    let complete = adapted.as_ref().is_none_or(|adapted| adapted.complete);
+    let unrestored = unrestored(guard.unrestored(), complete);
+    let Adapted { changes: its, warnings, .. } = adapted.unwrap_or_default();
+    changes.extend(its);
+    Undone { changes, warnings, unrestored }
+}
+
 /// The failure to restore these knobs or, unless it is `complete`, what the mechanisms have changed.
 fn unrestored(knobs: &[Unrestored], complete: bool) -> Option<Failure> {
-    let knobs = knobs.iter().map(|one| format!("{} ({})", one.knob, one.why));
+    let knobs = knobs.iter().map(ToString::to_string);
     let adapted = (!complete).then(|| "what --adapt has changed".to_owned());
     let all: Vec<String> = knobs.chain(adapted).collect();
-    (!all.is_empty()).then(|| {
-        Failure::Failed(format!(
-            "not restored: {}; run `latlab adapt --restore` when the cause is gone",
-            all.join(", ")
-        ))
-    })
+    Failure::unrestored(&all)
+}
+
+/// The part of an environment that may fail to start once something is changed.
+struct Begun {
+    workers: Loads,
+    machine: Machine,
+    loads: Vec<Placed>,
+}
+
+impl Begun {
+    /// Sets the plan's knobs, reads the machine, and starts loads.
+    fn begin(
+        plan: &Prepared,
+        time_domain: TimeDomain,
+        signals: &Signals,
+        root: &Root,
+        guard: &mut Guard,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Begun> {
+        set_knobs(plan.plan(), guard)?;
+        let machine = Machine { time_domain, ..read_machine(root) };
+        warnings.extend(hazards(&machine));
+        warnings.extend(idle_states(&machine));
+        let loads = usable::loads(plan, &machine, warnings)?;
+        usable::guard_changes(guard, &loads)?;
+        let workers = Loads::start(&loads, plan.plan().seed, signals)?;
+        warnings.extend(lock_memory());
+        clock::sleep_for(plan.plan().phase());
+        Ok(Begun { workers, machine, loads })
+    }
 }
 
 /// Lets the plan's mechanisms adapt the machine from now on.
@@ -118,12 +161,11 @@ fn start_adapting(plan: &Plan) -> Result<Option<Adapting>> {
     Adapting::start(&plan.adapt).map(Some)
 }
 
-fn set_knobs(plan: &Plan, root: &Root) -> Result<Guard> {
-    let mut guard = Guard::new(root.clone());
+fn set_knobs(plan: &Plan, guard: &mut Guard) -> Result<()> {
     for setting in &plan.settings {
         guard.set(&setting.knob, &setting.value, "asked for with --set").map_err(|e| denied(&e))?;
     }
-    Ok(guard)
+    Ok(())
 }
 
 fn read_machine(root: &Root) -> Machine {

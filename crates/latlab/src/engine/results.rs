@@ -18,33 +18,39 @@ pub(super) struct Results<'a> {
     /// Wall-clock time of the start of the run, since 1970.
     pub(super) started: Nanos,
     pub(super) warnings: Vec<Warning>,
+    pub(super) measured: Measured<'a>,
+    pub(super) aftermath: Aftermath,
+}
+
+/// What scans and probes have measured.
+pub(super) struct Measured<'a> {
     pub(super) scanned: Vec<Scanned>,
     pub(super) rig: Rig<'a>,
     pub(super) explanations: Option<Explanations>,
     pub(super) failure: Option<Failure>,
-    pub(super) aftermath: Aftermath,
 }
 
 impl Results<'_> {
     /// The record of the run, and its verdict.
     pub(super) fn outcome(self, plan: &Plan) -> Outcome {
-        let Results { mut warnings, mut rig, aftermath, .. } = self;
+        let Results { started, mut warnings, measured, aftermath } = self;
+        let Measured { scanned, mut rig, explanations, failure } = measured;
         let loads = aftermath.loads;
         warnings.extend(aftermath.warnings);
-        warnings.extend(rig_warnings(&rig, self.scanned.iter().any(|scan| scan.interrupted)));
+        warnings.extend(rig_warnings(&rig, scanned.iter().any(|scan| scan.interrupted)));
         let stopped = stopped(plan, &rig.measured, &loads)
-            .or_else(|| watched_above(plan, plan.stop_above, self.explanations.as_ref()));
+            .or_else(|| watched_above(plan, plan.stop_above, explanations.as_ref()));
         warnings.extend(stopped.iter().map(|text| Warning::new("stopped-above", text)));
         let exceeded = exceeded(plan, &rig.measured)
-            .or_else(|| watched_above(plan, plan.fail_above, self.explanations.as_ref()));
+            .or_else(|| watched_above(plan, plan.fail_above, explanations.as_ref()));
         warnings.extend(exceeded.iter().map(|text| Warning::new("failed-above", text)));
         warnings.append(&mut rig.warnings);
         let figures = figures(rig.figures, &loads);
         let measured: Vec<&ProbeResults> = rig.measured.iter().collect();
         let (mut series, worst) = distributions(&measured, &loads, &mut warnings);
-        let (worst, explained) = with_causes(worst, self.explanations);
+        let (worst, explained) = with_causes(worst, explanations);
         let mut scans = Vec::new();
-        for one in self.scanned {
+        for one in scanned {
             warnings.extend(one.warnings);
             series.extend(one.series.into_iter().map(|one| Series { load: loads.clone(), ..one }));
             scans.push(one.scan);
@@ -58,13 +64,11 @@ impl Results<'_> {
             work: aftermath.work,
             changes: aftermath.changes,
             warnings,
-            ..Record::new(TOOL, self.started, plan.clone(), aftermath.machine)
+            ..Record::new(TOOL, started, plan.clone(), aftermath.machine)
         };
-        let failure = match (self.failure, aftermath.unrestored) {
-            (Some(failed), Some(unrestored)) => {
-                Some(Failure::Failed(format!("{failed}; {unrestored}")))
-            }
-            (failed, unrestored) => failed.or(unrestored),
+        let failure = match failure {
+            Some(failed) => Some(failed.with_unrestored(aftermath.unrestored)),
+            None => aftermath.unrestored,
         };
         Outcome { record, verdict: failure.or(stopped.or(exceeded).map(Failure::Worse)) }
     }
