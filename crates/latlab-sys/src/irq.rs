@@ -18,6 +18,8 @@ pub struct InterruptThreads {
     known: BTreeMap<i32, Description>,
     /// Kernel threads that do other work.
     others: BTreeSet<i32>,
+    /// Ids and names of those whose policy could not be restored, as of the last list.
+    unusual: Vec<(i32, String)>,
     /// Threads that may not have set their own priority yet, with the time at which they were
     /// found.
     young: BTreeMap<i32, Nanos>,
@@ -41,7 +43,7 @@ impl InterruptThreads {
     /// Looks for threads of this system; their devices are described below `root`.
     pub fn new(root: Root) -> InterruptThreads {
         let (known, others, young) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        InterruptThreads { root, known, others, young }
+        InterruptThreads { root, known, others, unusual: Vec::new(), young }
     }
 
     /// The present threads, in order of their ids. Threads whose policy could not be restored
@@ -49,10 +51,16 @@ impl InterruptThreads {
     /// have set their own policy.
     pub fn list(&mut self) -> Vec<Thread> {
         self.update();
-        let all: Vec<Thread> = self.known.iter().filter_map(|(&id, one)| one.thread(id)).collect();
+        let all = self.read_policies();
         let may_be_young = |id: i32| all.iter().any(|one| one.id == id && may_be_young(one));
         self.young.retain(|&id, found| clock::now() < *found + YOUTH && may_be_young(id));
         all.into_iter().filter(|thread| !self.is_young(thread.id)).collect()
+    }
+
+    /// The ids and names of the threads that the last [`InterruptThreads::list`] left out because
+    /// their policy could not be restored.
+    pub fn unusual(&self) -> &[(i32, String)] {
+        &self.unusual
     }
 
     /// Whether [`InterruptThreads::list`] left this thread out as too young.
@@ -60,11 +68,32 @@ impl InterruptThreads {
         self.young.contains_key(&id)
     }
 
+    /// The known threads with their present policies, except those that are unusual.
+    fn read_policies(&mut self) -> Vec<Thread> {
+        self.unusual.clear();
+        let mut all = Vec::new();
+        for (&id, one) in &self.known {
+            match sched::policy_of(id) {
+                Ok(Some(policy)) => all.push(one.thread(id, policy)),
+                Ok(None) => self.unusual.push((id, one.name.clone())),
+                // It has ended.
+                Err(_) => {}
+            }
+        }
+        all
+    }
+
     /// Forgets threads that have ended, and describes those that are new.
     fn update(&mut self) {
         // Threads that can't be listed have not ended.
-        let Ok(ids) = kernel_threads() else { return };
-        self.known.retain(|id, _| ids.contains(id));
+        if let Ok(ids) = kernel_threads() {
+            self.update_from(&ids);
+        }
+    }
+
+    fn update_from(&mut self, ids: &BTreeSet<i32>) {
+        // While the kernel lists the children of kthreadd it may skip one if another ends.
+        self.known.retain(|id, one| ids.contains(id) || may_be_named(*id, &one.name));
         self.others.retain(|id| ids.contains(id));
         let unknown = |id: &&i32| !self.known.contains_key(*id) && !self.others.contains(*id);
         let new: Vec<i32> = ids.iter().filter(unknown).copied().collect();
@@ -92,10 +121,9 @@ pub fn all_in_threads(root: &Root) -> bool {
 }
 
 impl Description {
-    fn thread(&self, id: i32) -> Option<Thread> {
+    fn thread(&self, id: i32, policy: Policy) -> Thread {
         let Description { name, interrupt, actions, driver } = self.clone();
-        let policy = sched::policy_of(id).ok().flatten()?;
-        Some(Thread { id, name, interrupt, actions, driver, policy })
+        Thread { id, name, interrupt, actions, driver, policy }
     }
 }
 
@@ -112,6 +140,14 @@ fn kernel_threads() -> io::Result<BTreeSet<i32>> {
             Ok(all.iter().filter_map(|path| procfs::number(path)).collect())
         }
         children => Ok(children?.split_whitespace().filter_map(|id| id.parse().ok()).collect()),
+    }
+}
+
+/// Whether there is a thread with this id and name, as far as that can be known.
+fn may_be_named(id: i32, name: &str) -> bool {
+    match procfs::name(id) {
+        Ok(found) => found == name,
+        Err(error) => !procfs::is_gone(&error),
     }
 }
 
@@ -274,6 +310,11 @@ mod tests {
         let threads = all.list();
         assert!(threads.iter().any(|thread| thread.name.starts_with("ksoftirqd/")));
         assert_eq!(all.list(), threads, "remembered as they were found");
+        all.known.insert(i32::MAX, all.known[&threads[0].id].clone());
+        all.update_from(&BTreeSet::new());
+        let is_known = |thread: &Thread| all.known.contains_key(&thread.id);
+        assert!(threads.iter().all(is_known), "a list that lacks them does not end them");
+        assert!(!all.known.contains_key(&i32::MAX), "there is no such thread");
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub struct Observation {
     pub knobs: Vec<Knob>,
     /// The threads that handle interrupts.
     pub threads: Vec<Thread>,
+    /// The ids and names of further such threads, with a policy that mechanisms give to no thread
+    /// (`SCHED_DEADLINE`, `SCHED_IDLE`, …).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unusual: Vec<(i32, String)>,
     /// The wake-ups of real-time tasks by these threads since the last observation.
     pub wakes: Vec<Wake>,
     /// The requests of processes.

@@ -39,7 +39,9 @@ impl Threads {
         let find = |id: i32, name: &str| {
             seen.threads.iter().find(|thread| thread.id == id && thread.name == name)
         };
-        self.left_alone.retain(|&id, name| find(id, name).is_some());
+        let is_unusual =
+            |id: i32, name: &str| seen.unusual.iter().any(|(one, its)| *one == id && its == name);
+        self.left_alone.retain(|&id, name| find(id, name).is_some() || is_unusual(id, name));
         let mut decisions = Vec::new();
         for (&id, set) in &self.set {
             let SetThread { name, mechanism, to, .. } = set;
@@ -48,6 +50,10 @@ impl Threads {
                 Some(now) if now == *to => {}
                 Some(now) => {
                     let because = format!("another program changed it from {to} to {now}");
+                    decisions.push(Decision::Stop { mechanism, knob, thread, because });
+                }
+                None if is_unusual(id, name) => {
+                    let because = format!("another program changed it from {to} to another class");
                     decisions.push(Decision::Stop { mechanism, knob, thread, because });
                 }
                 None => {

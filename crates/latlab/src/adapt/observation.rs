@@ -80,6 +80,8 @@ impl ObservationSource {
         self.wakes.receive(known);
         let (realtime, is_current) = self.realtime();
         let threads = self.threads.as_mut().map(InterruptThreads::list).unwrap_or_default();
+        let unusual = self.threads.as_ref().map(InterruptThreads::unusual).unwrap_or_default();
+        let unusual = unusual.to_vec();
         let tasks = realtime.as_deref().unwrap_or_default();
         let wakes = self.ready_wakes(tasks, is_current);
         self.wakes.mark_decided(&wakes, tasks);
@@ -87,7 +89,7 @@ impl ObservationSource {
         let requests = self.requests.read();
         let at = clock::now();
         let starved = self.starvation.starved_cpus(at);
-        Observation { at, realtime, knobs, threads, wakes, requests, starved }
+        Observation { at, realtime, knobs, threads, unusual, wakes, requests, starved }
     }
 
     /// The real-time tasks, and whether they were scanned just now; none where they don't matter.

@@ -24,6 +24,7 @@ struct FourThreads {
     now: Nanos,
     found: Vec<Thread>,
     threads: Vec<Thread>,
+    unusual: Vec<(i32, String)>,
     tasks: Vec<RealTimeTask>,
     requests: Vec<Request>,
 }
@@ -49,8 +50,8 @@ impl FourThreads {
             thread(BOOSTED, "irq/26-nvme0q1", Some(26), Policy::Rr(95)),
             thread(TIMERS, "ktimers/0", None, Policy::Fifo(1)),
         ];
-        let (tasks, requests) = (Vec::new(), Vec::new());
-        FourThreads { now: Nanos(0), threads: found.clone(), found, tasks, requests }
+        let (tasks, requests, unusual) = (Vec::new(), Vec::new(), Vec::new());
+        FourThreads { now: Nanos(0), threads: found.clone(), found, unusual, tasks, requests }
     }
 
     /// Observes the threads and these wake-ups a millisecond later, and carries out the decisions.
@@ -61,6 +62,7 @@ impl FourThreads {
             realtime: Some(self.tasks.clone()),
             knobs: Vec::new(),
             threads: self.threads.clone(),
+            unusual: self.unusual.clone(),
             wakes: wakes.to_vec(),
             requests: self.requests.clone(),
             starved: Vec::new(),
@@ -125,6 +127,29 @@ fn transparent_raises_waking_thread_to_its_default_priority() {
     assert_eq!(decisions, [expected]);
     machine.step(&mut adaptation, &[wake(2, TIMERS)]);
     assert_eq!(machine.policies()[3], "fifo 30", "not above the task that it wakes");
+}
+
+/// A program has made it `SCHED_IDLE`, and made it SCHED_FIFO again later.
+#[test]
+fn thread_of_an_inexpressible_policy_is_left_alone_until_it_ends() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("transparent"));
+    machine.tasks = vec![task(1, 80)];
+    machine.step(&mut adaptation, &[wake(1, TIMERS)]);
+    let timers = machine.threads.pop().unwrap();
+    machine.unusual = vec![(TIMERS, timers.name.clone())];
+    let seen = Observation { unusual: machine.unusual.clone(), ..Observation::default() };
+    let decisions = adaptation.decide(&seen);
+    let [Decision::Stop { thread: Some(TIMERS), because, .. }] = decisions.as_slice() else {
+        panic!("{decisions:?}")
+    };
+    assert_eq!(because, "another program changed it from fifo 50 to another class");
+    machine.unusual.clear();
+    machine.threads.push(timers);
+    assert!(machine.step(&mut adaptation, &[wake(1, TIMERS)]).is_empty());
+    machine.threads.pop();
+    machine.step(&mut adaptation, &[]);
+    machine.threads.push(machine.found[3].clone());
+    assert_eq!(machine.step(&mut adaptation, &[wake(1, TIMERS)]).len(), 1, "it is another thread");
 }
 
 #[test]
