@@ -44,15 +44,14 @@ pub struct Quantiles {
 impl Quantiles {
     /// Returns names and values in ascending order.
     pub fn named(&self) -> [(&'static str, Nanos); 5] {
-        [
-            ("p50", self.p50),
-            ("p90", self.p90),
-            ("p99", self.p99),
-            ("p99.9", self.p99_9),
-            ("p99.99", self.p99_99),
-        ]
+        let values = [self.p50, self.p90, self.p99, self.p99_9, self.p99_99];
+        std::array::from_fn(|nth| (SHARES[nth].0, values[nth]))
     }
 }
+
+/// The names of these quantiles and their shares of the samples, in ascending order.
+pub const SHARES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
 
 /// One bucket of a histogram: `count` samples from `from` up to, but not including, `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,18 +148,15 @@ impl Histogram {
 
     /// Returns the quantiles that every series carries.
     pub fn quantiles(&self) -> Quantiles {
-        Quantiles {
-            p50: self.quantile(0.5),
-            p90: self.quantile(0.9),
-            p99: self.quantile(0.99),
-            p99_9: self.quantile(0.999),
-            p99_99: self.quantile(0.9999),
-        }
+        let [p50, p90, p99, p99_9, p99_99] = SHARES.map(|(_, share)| self.quantile(share));
+        Quantiles { p50, p90, p99, p99_9, p99_99 }
     }
 
     /// Returns the distribution corrected for missed periods: for each sample above `interval` it
-    /// adds the samples that were missed meanwhile, each shorter by `interval` than the one before
-    /// (expected-interval correction of `HdrHistogram`).
+    /// adds samples for the periods that were missed meanwhile, each shorter by `interval` than the one
+    /// before, down to `interval` (expected-interval correction of `HdrHistogram`). The shortest of
+    /// the missed ones, below `interval`, is not among them, so that low quantiles are on the high
+    /// side.
     #[must_use]
     pub fn corrected(&self, interval: Nanos) -> Histogram {
         Histogram { hdr: self.hdr.clone_correct(interval.0.max(1)), ..self.clone() }

@@ -4,7 +4,7 @@ use super::extreme::Tail;
 use super::maxima::Maxima;
 use super::runs::{Design, Method, Side};
 use super::verdict::Judged;
-use crate::histogram::{DamagedHistogram, Histogram};
+use crate::histogram::{DamagedHistogram, Histogram, SHARES};
 use crate::record::{Record, Series};
 use crate::time::Nanos;
 use serde::Serialize;
@@ -123,7 +123,7 @@ impl Distribution<'_> {
         format!("{} ({} → {})", self.first.probe, self.first.span.0, self.first.span.1)
     }
 
-    /// Returns the histogram as if every missed period had been sampled.
+    /// Returns the histogram corrected for missed periods ([`Histogram::corrected`]).
     fn corrected(&self) -> Histogram {
         match self.first.interval {
             Some(interval) => self.histogram.corrected(interval),
@@ -206,8 +206,8 @@ impl Latency {
                 None if corrected => None,
                 None => Some(row.name.as_str()),
             };
-            let percent: f64 = name?.strip_prefix('p')?.parse().ok()?;
-            Some(percent / 100.0)
+            let name = name?;
+            SHARES.iter().find(|(known, _)| *known == name).map(|(_, share)| *share)
         };
         let rows = self.rows.iter().enumerate();
         rows.filter_map(|(nth, row)| Some((nth, quantile(row)?))).collect()

@@ -2,7 +2,6 @@
 //! figures of the first, that must not hold.
 
 use super::judging::BEYOND;
-use super::scans::ScanPair;
 use super::{Comparison, Latency, Method, Row};
 use crate::study::claim::{Claim, ClaimVerdict, Fault, NamedValue};
 use crate::time::Nanos;
@@ -93,12 +92,30 @@ impl Comparison {
         let exact = self.design.method == Method::Exact;
         let latencies = self.latencies.iter().zip(self.latency_names());
         latencies.for_each(|(latency, name)| add_latency(latency, &name, exact, &mut figures));
-        for (pair, name) in self.scans.iter().zip(self.scan_names()) {
-            for row in &pair.rows {
-                add_row(row, &format!("{name}.{}", slug(&row.name)), &mut figures);
+        for (name, rows) in self.scan_rows() {
+            for row in rows {
+                add_row(&row, &format!("{name}.{}", slug(&row.name)), &mut figures);
             }
         }
         figures
+    }
+
+    /// Returns the rows of each scanned call: of all its scans the greatest value, since each of
+    /// several runs has one.
+    fn scan_rows(&self) -> BTreeMap<String, Vec<Row>> {
+        let mut all: BTreeMap<String, Vec<Row>> = BTreeMap::new();
+        for pair in &self.scans {
+            let rows = all.entry(format!("scan.{}", pair.call.name)).or_default();
+            for row in &pair.rows {
+                match rows.iter_mut().find(|known| known.name == row.name) {
+                    Some(known) => {
+                        *known = Row::new(&row.name, known.a.max(row.a), known.b.max(row.b));
+                    }
+                    None => rows.push(row.clone()),
+                }
+            }
+        }
+        all
     }
 
     /// Returns the name of each latency: its probe; with the end of its span, where a probe has
@@ -111,11 +128,6 @@ impl Comparison {
             if several { format!("{probe}.{}", slug(&latency.span.1)) } else { probe }
         };
         numbered(self.latencies.iter().map(name))
-    }
-
-    fn scan_names(&self) -> Vec<String> {
-        let name = |pair: &ScanPair| format!("scan.{}", pair.call.name);
-        numbered(self.scans.iter().map(name))
     }
 }
 

@@ -11,6 +11,9 @@ use std::borrow::Borrow;
 /// Minimum number of arrangements of the runs: two of this many are 5 %.
 const FEWEST_ARRANGEMENTS: u128 = 40;
 
+/// Minimum number of runs of a side.
+const FEWEST_OF_A_SIDE: usize = 3;
+
 /// How the runs of two sides are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -48,6 +51,8 @@ pub struct Design {
     pub method: Method,
     /// Order in which they were taken.
     pub order: Order,
+    /// Whether the same side came first in each pair of runs that were taken in turns.
+    pub same_first: bool,
     /// Number of quantiles judged together.
     pub judged: usize,
     /// Significance level.
@@ -120,7 +125,7 @@ impl<'a> Side<'a> {
 impl Design {
     pub(super) fn of(a: &Side<'_>, b: &Side<'_>) -> Design {
         let runs = (a.runs.len(), b.runs.len());
-        let order = order(a, b);
+        let (order, same_first) = order(a, b);
         let exact = a.seeds().eq(b.seeds()) && !a.varies() && !b.varies();
         let method = if order == Order::BySeed && exact {
             Method::Exact
@@ -131,7 +136,7 @@ impl Design {
         } else {
             Method::None
         };
-        Design { runs, method, order, judged: 0, level: LEVEL }
+        Design { runs, method, order, same_first, judged: 0, level: LEVEL }
     }
 
     /// The design of a look at runs of which more may follow.
@@ -160,8 +165,9 @@ impl Design {
                 .to_owned(),
             Method::Paired => format!(
                 "{} interleaved runs per side: B/A is the median over pairs, with its 95 % \
-                 bootstrap interval over runs{judged}.",
-                self.runs.0
+                 bootstrap interval over runs{judged}.{}",
+                self.runs.0,
+                self.drift()
             ),
             Method::Unpaired => format!(
                 "{} runs and {} runs, {}: B/A is the ratio of the medians over runs, with its 95 % \
@@ -173,14 +179,28 @@ impl Design {
                     Order::InTurns => "interleaved",
                     Order::Mixed | Order::OneAfterTheOther => "not interleaved",
                 },
-                if self.order == Order::OneAfterTheOther {
-                    " All runs of one side were taken before those of the other: any change of the \
-                     machine in between looks like a difference. Interleave the runs (ABBA)."
-                } else {
-                    ""
-                }
+                self.drift()
             ),
             Method::None => format!("Inconclusive: {}.", self.too_few()),
+        }
+    }
+
+    /// Says how a change of the machine may look like a difference, and what to do.
+    fn drift(&self) -> &'static str {
+        match self.order {
+            Order::OneAfterTheOther => {
+                " All runs of one side were taken before those of the other: any change of the \
+                 machine in between looks like a difference. Interleave the runs (ABBA)."
+            }
+            Order::Mixed => {
+                " The sides did not take turns: a change of the machine meanwhile may look like a \
+                 difference. Interleave the runs (ABBA)."
+            }
+            Order::InTurns if self.same_first => {
+                " The same side came first in every pair: a steady change of the machine may look \
+                 like a difference. Let the sides change places (ABBA)."
+            }
+            Order::InTurns | Order::BySeed => "",
         }
     }
 
@@ -203,8 +223,12 @@ fn pairs_suffice(pairs: usize) -> bool {
     u32::try_from(pairs).is_ok_and(|pairs| pairs > FEWEST_ARRANGEMENTS.ilog2())
 }
 
-/// Whether there are enough arrangements of unpaired runs.
+/// Whether there are enough arrangements of unpaired runs, and enough runs of each side to draw from:
+/// intervals of one or two runs would be far too narrow.
 fn sets_suffice((a, b): (usize, usize)) -> bool {
+    if a.min(b) < FEWEST_OF_A_SIDE {
+        return false;
+    }
     let mut ways: u128 = 1;
     for n in 1..=a.min(b) as u128 {
         ways = ways * (a.max(b) as u128 + n) / n;
@@ -215,21 +239,25 @@ fn sets_suffice((a, b): (usize, usize)) -> bool {
     false
 }
 
-/// Runs are interleaved if no pair begins before the previous pair has begun: A B, B A, A B.
-fn order(a: &Side<'_>, b: &Side<'_>) -> Order {
+/// Returns the order of the runs, and whether the same side came first in each pair. Runs are
+/// interleaved if no pair begins before the previous pair has begun: A B, B A, A B.
+fn order(a: &Side<'_>, b: &Side<'_>) -> (Order, bool) {
     if a.whole.machine.time_domain == TimeDomain::Instructions {
-        return Order::BySeed;
+        return (Order::BySeed, false);
     }
     let begun = |side: &Side<'_>| side.runs.iter().map(|run| run.started).collect::<Vec<_>>();
     let (a, b) = (begun(a), begun(b));
     if a.len() == b.len() {
         let pairs: Vec<_> = a.iter().zip(&b).map(|(a, b)| (*a.min(b), *a.max(b))).collect();
         if pairs.windows(2).all(|two| two[0].1 <= two[1].0) {
-            return Order::InTurns;
+            let mut both = a.iter().zip(&b).map(|(a, b)| a < b);
+            let first = both.next();
+            return (Order::InTurns, both.all(|one| Some(one) == first));
         }
     }
     let apart = |first: &[_], second: &[_]| first.last() <= second.first();
-    if apart(&a, &b) || apart(&b, &a) { Order::OneAfterTheOther } else { Order::Mixed }
+    let is_apart = apart(&a, &b) || apart(&b, &a);
+    (if is_apart { Order::OneAfterTheOther } else { Order::Mixed }, false)
 }
 
 #[cfg(test)]
@@ -240,7 +268,10 @@ mod tests {
     fn minimum_is_six_pairs_or_four_and_four_runs() {
         assert!(!pairs_suffice(5) && pairs_suffice(6));
         assert!(!sets_suffice((3, 3)) && sets_suffice((4, 4)) && sets_suffice((3, 10)));
-        assert!(!sets_suffice((1, 38)) && sets_suffice((1, 39)));
+        assert!(
+            !sets_suffice((1, 39)) && !sets_suffice((100, 2)),
+            "their intervals are too narrow"
+        );
         assert!(sets_suffice((100_000, 100_000)));
     }
 }

@@ -152,6 +152,46 @@ fn few_runs_are_inconclusive_and_sequential_runs_have_a_caveat() {
 }
 
 #[test]
+fn runs_that_drift_with_the_machine_have_a_caveat() {
+    let (a, b) = sides(8, 1);
+    let words = |a: &[Record], b: &[Record]| compare(a, b).unwrap().design.words();
+    assert!(
+        words(&a, &b).contains(" The same side came first in every pair: "),
+        "{}",
+        words(&a, &b)
+    );
+    let swapped: Vec<Record> = (0..)
+        .zip(&a)
+        .map(|(nth, run)| {
+            let late = Nanos::from_secs(if nth % 2 == 0 { 0 } else { 7 });
+            Record { started: run.started + late, ..run.clone() }
+        })
+        .collect();
+    assert!(words(&swapped, &b).ends_with("verdicts."), "{}", words(&swapped, &b));
+    let mut mixed = b.clone();
+    for run in &mut mixed[1..] {
+        run.started = run.started + Nanos::from_secs(1_000);
+    }
+    let comparison = compare(&a, &mixed).unwrap();
+    assert_eq!(comparison.design.order, Order::Mixed);
+    assert!(comparison.design.words().contains(" The sides did not take turns: "));
+}
+
+#[test]
+fn judged_quantile_is_the_shown_one() {
+    // 9990 of 10 000 samples are 99.9 %.
+    let side = |latest: u64, offset: u64| {
+        let latencies: Vec<u64> =
+            (0..10_000).map(|n| if n < 9_990 { 10_000 } else { latest }).collect();
+        (0..6).map(|n| run("cyclic", 10 * n + offset, &latencies)).collect::<Vec<_>>()
+    };
+    let comparison = compare(&side(1_000_000, 0), &side(2_000_000, 5)).unwrap();
+    let row = comparison.latencies[0].rows.iter().find(|row| row.name == "p99.9").unwrap();
+    assert_eq!((row.a, row.b), (row.b, row.a));
+    assert!(row.judged.as_ref().is_none_or(|judged| judged.verdict == Verdict::Same), "{row:?}");
+}
+
+#[test]
 fn exact_times_are_judged_without_chance() {
     let exactly = |at, latencies: &[u64]| {
         let mut run = run("cyclic", at, latencies);

@@ -53,11 +53,12 @@ impl Proof {
         format!("{what}{did}: {}", figures.join("; "))
     }
 
-    /// The smallest ratio of its figures.
+    /// The smallest ratio of the figures that it helped.
     fn best_ratio(&self) -> f64 {
         match &self.outcome {
             Outcome::Judged(judged) => {
-                judged.figures.iter().map(|figure| figure.ratio).fold(1.0, f64::min)
+                let helped = judged.figures.iter().filter(|one| one.effect == Effect::Helped);
+                helped.map(|figure| figure.ratio).fold(1.0, f64::min)
             }
             Outcome::Refused(_) => 1.0,
         }

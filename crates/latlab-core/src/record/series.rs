@@ -1,13 +1,17 @@
 //! The distribution of one latency on one CPU.
 
 use crate::cpulist::CpuList;
-use crate::histogram::{DamagedHistogram, Histogram, Quantiles};
+use crate::histogram::{Bucket, DamagedHistogram, Histogram, Quantiles};
 use crate::time::Nanos;
 use crate::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 
 /// The shortest period of any probe.
 const SHORTEST_INTERVAL: Nanos = Nanos::from_micros(1);
+
+/// The most steps of correcting a distribution, which take seconds. An hour without the CPU at a
+/// period of 10 us takes a third.
+const MOST_STEPS: u64 = 1_000_000_000;
 
 /// The distribution of one latency on one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -184,12 +188,20 @@ impl Series {
         if self.min > self.max {
             return Some("its minimum is above its maximum".to_owned());
         }
-        // The correction for missed periods takes a step for each period of the longest latency.
         if self.interval.is_some_and(|interval| interval < SHORTEST_INTERVAL) {
             return Some(format!("its interval is shorter than {SHORTEST_INTERVAL}"));
         }
+        if self.interval.is_some_and(|interval| steps(&histogram, interval) > MOST_STEPS) {
+            return Some("its latencies are longer than any number of missed periods".to_owned());
+        }
         (!self.timeline.is_sound()).then(|| "its time line is inconsistent".to_owned())
     }
+}
+
+/// Returns the steps of correcting for missed periods: one for each period of each bucket.
+fn steps(histogram: &Histogram, interval: Nanos) -> u64 {
+    let of = |bucket: Bucket| bucket.from.0 / interval.0.max(1);
+    histogram.buckets().map(of).fold(0, u64::saturating_add)
 }
 
 // Sums saturate, so that a forged record cannot end the program that reads it.

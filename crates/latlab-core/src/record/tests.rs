@@ -287,3 +287,18 @@ fn merge_keeps_series_of_other_conditions_apart() {
     assert_eq!(sum(&a, &b).series.len(), 2);
     assert_eq!(sum(&a, &a).series.len(), 1);
 }
+
+#[test]
+fn distribution_that_takes_hours_to_correct_is_refused() {
+    let hour = 3_600_000_000_000;
+    let mut histogram = Histogram::new();
+    for nth in 0..600 {
+        histogram.record(Nanos(hour - nth * hour / 1_500));
+    }
+    let counts = Counts { recorded: 600, ..Counts::default() };
+    let mut series = Series { interval: Some(Nanos::from_micros(1)), counts, ..Series::default() };
+    series.set_histogram(&histogram);
+    assert!(series.flaw().is_some_and(|flaw| flaw.contains("missed periods")));
+    series.interval = Some(Nanos::from_millis(10));
+    assert_eq!(series.flaw(), None);
+}

@@ -79,6 +79,7 @@ impl Ab {
         let [mut a, mut b] = self.sides()?;
         let is_native = [&a, &b].iter().any(|side| side.run.measurement().is_native());
         rights::keep_for(&[&a.plan, &b.plan], is_native)?;
+        [&a, &b].into_iter().try_for_each(|side| self.check_folder(side))?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let end = self.measure(&mut a, &mut b, &signals);
         // Signals stay blocked: a second Ctrl-C must not replace the exit code.
@@ -144,6 +145,8 @@ impl Ab {
                     return Ok(End::Interrupted);
                 }
             }
+            // Together: a run without its counterpart would be compared like one of another kind.
+            [&*a, &*b].into_iter().try_for_each(|side| self.write(side, pair))?;
             let comparison = compared(a, b, self.look_after(pair))?;
             let decided = turns::look(pair, self.pairs).is_some() && turns::is_decided(&comparison);
             format::say(&self.known(pair, decided, &comparison));
@@ -154,7 +157,7 @@ impl Ab {
         Ok(End::AllPairs)
     }
 
-    /// Measures one run of a side and keeps its record. Whether the run was not ended early.
+    /// Measures one run of a side. Whether the run was not ended early.
     fn measure_side(&self, side: &mut Side, pair: usize, signals: &Signals) -> Result<bool> {
         let plan = Plan { seed: side.plan.seed.saturating_add(pair as u64), ..side.plan.clone() };
         let mut bar = Bar::new(signals);
@@ -162,13 +165,22 @@ impl Ab {
             return Ok(false);
         };
         drop(bar);
-        self.write(side, pair, &record)?;
         side.records.push(record);
         Ok(true)
     }
 
-    fn write(&self, side: &Side, pair: usize, record: &Record) -> Result<()> {
+    /// Refuses a folder with records: they would be compared together with those of this command.
+    fn check_folder(&self, side: &Side) -> Result<()> {
         let Some(out) = &self.out else { return Ok(()) };
+        let folder = out.join(side.name.to_lowercase());
+        let is_used = std::fs::read_dir(&folder).is_ok_and(|mut all| all.next().is_some());
+        let why = "it has records of another comparison: name another folder with --out";
+        if is_used { Err(failed(&folder.display().to_string(), why)) } else { Ok(()) }
+    }
+
+    /// Writes the record of a side's last run.
+    fn write(&self, side: &Side, pair: usize) -> Result<()> {
+        let (Some(out), Some(record)) = (&self.out, side.records.last()) else { return Ok(()) };
         let folder = out.join(side.name.to_lowercase());
         std::fs::create_dir_all(&folder).map_err(|e| failed(&folder.display().to_string(), e))?;
         let path = folder.join(format!("{pair:03}.json"));

@@ -77,6 +77,9 @@ fn turns_are_decided_where_sides_differ_and_kept() {
     assert_eq!(value["latencies"][0]["verdict"], "slower", "{value}");
     let kept = compare(folder.path(), &["turns/a", "turns/b"]);
     assert!(kept.stdout.contains("A  turns/a (6 runs)"), "{kept:?}");
+    // They would be compared together with those of another comparison.
+    let again = run(command("ab --out turns -- run -- run").current_dir(folder.path()));
+    again.assert_refused(2, &["turns/a: it has records of another comparison"]);
 }
 
 #[test]

@@ -22,8 +22,14 @@ fn judged_at(
     method: Method,
     level: f64,
 ) -> Vec<(String, Verdict)> {
-    let design =
-        Design { runs: (a.len(), b.len()), method, order: Order::InTurns, judged: 0, level };
+    let design = Design {
+        runs: (a.len(), b.len()),
+        method,
+        order: Order::InTurns,
+        same_first: false,
+        judged: 0,
+        level,
+    };
     let whole = |runs: &[Histogram]| {
         let mut whole = Histogram::new();
         for run in runs {

@@ -51,7 +51,7 @@ fn latencies(level: Level, series: &[(&String, &Series)]) -> Markup {
         number("max"),
     ];
     let note = "p99: latency that 99 of 100 samples do not exceed. Corrected: for coordinated \
-                omission, as if every missed period had been sampled; only shown where it differs.";
+                omission, with a sample for each missed period; only shown where it differs.";
     section(level, "Latencies", note, &columns, &rows)
 }
 
