@@ -28,6 +28,15 @@ pub fn allowed() -> io::Result<CpuList> {
     Ok((0..u32::try_from(WORDS * 64).unwrap_or(0)).filter(|cpu| set(*cpu)).collect())
 }
 
+/// The CPUs of `online` that threads of this process can be bound to: those of its cpuset. The affinity of
+/// the calling thread does not matter, and stays.
+pub fn assignable(online: &CpuList) -> io::Result<CpuList> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| pin(online).and_then(|()| allowed()));
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+    })
+}
+
 /// Binds the calling thread, and the threads and children that it starts, to `cpus`.
 pub fn pin(cpus: &CpuList) -> io::Result<()> {
     Affinity::to(cpus).take()
@@ -77,6 +86,20 @@ pub fn current() -> io::Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn affinity_of_the_caller_does_not_limit_the_assignable_cpus() {
+        std::thread::spawn(|| {
+            let all = allowed().unwrap();
+            pin(&all.iter().take(1).collect()).unwrap();
+            let online = online(&Root::default());
+            let assignable = assignable(&online).unwrap();
+            assert!(all.minus(&assignable).is_empty() && assignable.minus(&online).is_empty());
+            assert_eq!(allowed().unwrap().len(), 1, "the caller's stays");
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn cpu_affinity_is_set_and_read_back() {

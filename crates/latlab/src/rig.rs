@@ -125,7 +125,12 @@ impl<'a> Rig<'a> {
         Rig {
             cpus: plan.cpus.clone(),
             everywhere,
-            conditions: Conditions { length: plan.length, warm_up: plan.warm_up, limit },
+            conditions: Conditions {
+                length: plan.length,
+                warm_up: plan.warm_up,
+                limit,
+                brief: false,
+            },
             signals,
             watch,
             observer: None,
@@ -234,11 +239,11 @@ impl<'a> Rig<'a> {
     where
         F: Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
     {
-        self.conditions.check(probe, pacing)?;
+        let conditions = self.conditions.of(probe, pacing)?;
         let coordination = Coordination::new(cpu_sets.len());
         let interval = pacing.interval();
         let samplers: Vec<Sampler<'_>> = (0..cpu_sets.len())
-            .map(|index| Sampler::new(index, spans.len(), interval, self.conditions, &coordination))
+            .map(|index| Sampler::new(index, spans.len(), interval, conditions, &coordination))
             .collect();
         let histograms: Vec<(String, Arc<AtomicHistogram>)> = cpu_sets
             .iter()

@@ -141,7 +141,7 @@ impl Ab {
         for pair in 1..=self.pairs {
             let turn = if pair % 2 == 1 { [&mut *a, &mut *b] } else { [&mut *b, &mut *a] };
             for side in turn {
-                if !self.measure_side(side, pair, signals)? {
+                if !side.measure(pair, signals)? {
                     return Ok(End::Interrupted);
                 }
             }
@@ -155,18 +155,6 @@ impl Ab {
             }
         }
         Ok(End::AllPairs)
-    }
-
-    /// Measures one run of a side. Whether the run was not ended early.
-    fn measure_side(&self, side: &mut Side, pair: usize, signals: &Signals) -> Result<bool> {
-        let plan = Plan { seed: side.plan.seed.saturating_add(pair as u64), ..side.plan.clone() };
-        let mut bar = Bar::new(signals);
-        let Some(record) = side.run.measurement().record(&plan, signals, &mut bar)? else {
-            return Ok(false);
-        };
-        drop(bar);
-        side.records.push(record);
-        Ok(true)
     }
 
     /// Refuses a folder with records: they would be compared together with those of this command.
@@ -205,6 +193,20 @@ impl Ab {
         let effect =
             comparison.latencies.first().map(|latency| format!(": B's {}", latency.effect()));
         format!("pair {pair} of at most {}{}{next}", self.pairs, effect.unwrap_or_default())
+    }
+}
+
+impl Side {
+    /// Measures one run. Whether it was not ended early.
+    fn measure(&mut self, pair: usize, signals: &Signals) -> Result<bool> {
+        let plan = Plan { seed: self.plan.seed.saturating_add(pair as u64), ..self.plan.clone() };
+        let mut bar = Bar::new(signals);
+        let Some(record) = self.run.measurement().record(&plan, signals, &mut bar)? else {
+            return Ok(false);
+        };
+        drop(bar);
+        self.records.push(record);
+        Ok(true)
     }
 }
 

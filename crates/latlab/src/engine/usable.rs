@@ -1,12 +1,13 @@
 //! The parts of a plan that can work on this machine.
 
 use super::Prepared;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, failed};
 use crate::load::{Load, Placed};
 use crate::part::{Built, driver};
 use crate::probe::Probe;
 use latlab_core::machine::Machine;
 use latlab_core::record::Warning;
+use latlab_sys::cpu;
 use latlab_sys::guard::{Guard, GuardError};
 
 /// The probes of the plan. Fails where one can't work here, unless the plan skips those.
@@ -38,8 +39,11 @@ pub(super) fn loads(
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<Placed>> {
     let mut loads = Vec::new();
+    // A container's cpuset may lack some of the machine's.
+    let cpus = cpu::assignable(&machine.cpus).map_err(|e| failed("the CPUs can't be listed", e))?;
+    let machine = &Machine { cpus, ..machine.clone() };
     for load in &plan.loads {
-        refuse_two_with_one_driver(plan, load)?;
+        refuse_two_with_one_driver(plan, load, &loads)?;
         let placed = Placed::new(load, &plan.plan().cpus, machine);
         loads.extend(unless_skipped(plan, load.name(), placed, warnings)?);
     }
@@ -61,14 +65,21 @@ pub(super) fn guard_changes(guard: &mut Guard, loads: &[Placed]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a load that uses the test driver's only interrupt if a probe does, too.
-/// Without the driver's device the load uses a timer.
-fn refuse_two_with_one_driver(plan: &Prepared, load: &Built<dyn Load>) -> Result<()> {
-    let taken = plan.probes.iter().any(|probe| probe.needs().interrupt);
+/// Refuses a load that uses the test driver's only interrupt if a probe or one of the loads `before` it
+/// does, too. Without the driver's device the load uses a timer.
+fn refuse_two_with_one_driver(
+    plan: &Prepared,
+    load: &Built<dyn Load>,
+    before: &[Placed],
+) -> Result<()> {
+    let by_probe = plan.probes.iter().any(|probe| probe.needs().interrupt);
+    let taken = by_probe || before.iter().any(Placed::needs_interrupt);
     if taken && load.needs().interrupt && driver::check_device().is_ok() {
-        let why =
-            "it uses the test driver's only interrupt, which a probe uses too: use source=timer";
-        return Err(Failure::Failed(format!("{}: {why}", load.name())));
+        let other = if by_probe { "a probe" } else { "another load" };
+        return Err(Failure::Failed(format!(
+            "{}: it uses the test driver's only interrupt, which {other} uses too: use source=timer",
+            load.name()
+        )));
     }
     Ok(())
 }

@@ -80,6 +80,11 @@ impl Placed {
         self.load.name()
     }
 
+    /// Whether the load needs the test driver's interrupt.
+    pub(crate) fn needs_interrupt(&self) -> bool {
+        self.load.needs().interrupt
+    }
+
     /// The knobs that the load changes.
     pub(crate) fn changes(&self) -> &'static [&'static str] {
         self.load.changes()

@@ -13,8 +13,9 @@ use latlab_sys::clock::{self, SettableClock};
 /// One thread per CPU sleeps with clock_nanosleep, TIMER_ABSTIME on CLOCK_MONOTONIC. The wake-up
 /// times are absolute and never re-phased: a late wake-up does not delay the next one, and each
 /// period without a wake-up of its own is counted as missed. This is the measurement of
-/// cyclictest, without the coordinated omission that hides a stall. On another clock a step of that
-/// clock is part of the latency.
+/// cyclictest, without the coordinated omission that hides a stall. On another clock a step forward
+/// of that clock is part of the latency; after a step back the thread sleeps longer, which that clock
+/// does not show.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cyclic {
     /// Time between two wake-ups

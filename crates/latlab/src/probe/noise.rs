@@ -118,10 +118,14 @@ impl Noise {
         lost
     }
 
-    /// Runs the loop until `end`. The time that recording a gap takes is left out.
+    /// Runs the loop until `end`. The time that latlab itself takes is left out: to record a gap, to begin
+    /// counting, and to copy the results.
     fn spin(&self, sampler: &mut Sampler<'_>, end: Nanos, lost: &mut LostTime) {
         let mut before = clock::now();
         while before < end && sampler.running() {
+            if sampler.has_worked() {
+                before = clock::now();
+            }
             let mut now = clock::now();
             let gap = now - before;
             let is_noise = gap > self.threshold;

@@ -11,19 +11,25 @@ pub(super) struct Conditions {
     pub(super) warm_up: Nanos,
     /// The first sample above this ends the run.
     pub(super) limit: Nanos,
+    /// Whether it lasts for a period at least, whatever its length is.
+    pub(super) brief: bool,
 }
 
 impl Conditions {
-    /// Refuses a measurement that is shorter than a period: its thread would sleep on after the end.
-    pub(super) fn check(self, probe: &str, pacing: Pacing) -> Result<()> {
+    /// The conditions of a probe with this pacing. Refuses a measurement that is shorter than a period:
+    /// its thread would sleep on after the end.
+    pub(super) fn of(self, probe: &str, pacing: Pacing) -> Result<Conditions> {
         match (self.length, pacing.interval()) {
+            (Length::For(time), Some(interval)) if self.brief => {
+                Ok(Conditions { length: Length::For(time.max(interval)), ..self })
+            }
             (Length::For(time), Some(interval)) if interval > self.warm_up + time => {
                 Err(Failure::Failed(format!(
                     "{probe}: its interval of {interval} is longer than the measurement: use a \
                      shorter interval, or --for {interval} or more"
                 )))
             }
-            _ => Ok(()),
+            _ => Ok(self),
         }
     }
 

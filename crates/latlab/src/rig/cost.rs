@@ -73,8 +73,12 @@ impl Rig<'_> {
 pub(crate) fn record_cost() -> Nanos {
     const SAMPLES: u16 = 2_000;
     let coordination = Coordination::new(1);
-    let conditions =
-        Conditions { length: Length::Count(u64::MAX), warm_up: Nanos(0), limit: Nanos::MAX };
+    let conditions = Conditions {
+        length: Length::Count(u64::MAX),
+        warm_up: Nanos(0),
+        limit: Nanos::MAX,
+        brief: false,
+    };
     let mut sampler = Sampler::new(0, 1, Some(Nanos::from_millis(1)), conditions, &coordination);
     let mut due = sampler.first_due(Phase::Aligned);
     let delays: Vec<Nanos> =

@@ -28,15 +28,21 @@ where
     let index = sampler.index();
     let _finish = FinishGuard(coordination, index);
     memory::touch_stack();
+    // Before it is moved to its CPU: a task of higher priority may keep it from ever running there, and
+    // then it has to be demoted and moved away.
+    coordination.register_sampler(index);
     scheduling::set_up(cpus, interval, scheduling)
         .and_then(|schedule| {
             sampler.set_schedule(schedule);
             attach(&mut sampler, cpus, observer)
         })
-        .map_err(|failure| coordination.fail(failure))
+        .map_err(|failure| {
+            // It was demoted and moved away meanwhile, which is why it could not be set up.
+            let kept = || failed(&format!("CPU {cpus}"), "tasks of higher priority keep it busy");
+            coordination.fail(if coordination.is_stopped(index) { kept() } else { failure });
+        })
         .ok()?;
     let start = coordination.wait_for_start()?;
-    coordination.register_sampler(index);
     sampler.start_at(start);
     if let Err(error) = body(&mut sampler)
         && !coordination.is_stopped(index)

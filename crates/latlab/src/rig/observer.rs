@@ -25,7 +25,8 @@ pub(crate) trait Observer: Send + Sync {
 
 impl Rig<'_> {
     /// Measures for a quarter of the run's length, at most two seconds or two thousand
-    /// repetitions. No sample ends this measurement: it would not be explained.
+    /// repetitions, but at least for a period. No sample ends this measurement: it would not be
+    /// explained.
     pub(crate) fn measure_briefly<T>(&mut self, measure: impl FnOnce(&mut Self) -> T) -> T {
         let whole = self.conditions;
         self.conditions.length = match whole.share(4) {
@@ -34,7 +35,7 @@ impl Rig<'_> {
         };
         // What is measured here is not a result.
         let keeping = self.keeping.take();
-        self.conditions.limit = Nanos::MAX;
+        (self.conditions.limit, self.conditions.brief) = (Nanos::MAX, true);
         let measured = measure(self);
         self.keeping = keeping;
         self.conditions = whole;

@@ -45,6 +45,8 @@ pub(crate) struct Sampler<'a> {
     /// Time at which the thread last paused.
     paused: Nanos,
     warming: bool,
+    /// Whether [`Sampler::running`] did more than look at the time.
+    worked: bool,
     /// Whether the samples were measured by other processes and are only collected here.
     collects: bool,
     warm_up: WarmUp,
@@ -93,6 +95,7 @@ impl<'a> Sampler<'a> {
             reached: Nanos(0),
             paused: Nanos(0),
             warming: true,
+            worked: false,
             collects: false,
             warm_up: WarmUp::default(),
             first: None,

@@ -90,6 +90,12 @@ pub(super) fn set_up(
     // The kernel admits a deadline task only if it may use every CPU of its root domain.
     if wanted.policy != "deadline" {
         cpu::pin(cpus).map_err(|e| on_cpu("setting the CPU affinity", e))?;
+        let bound = cpu::allowed().map_err(|e| on_cpu("reading the CPU affinity", e))?;
+        // The kernel leaves out CPUs that are offline or not in the thread's cpuset.
+        if bound != *cpus {
+            let why = format!("CPU {cpus}: the kernel allows only CPU {bound}");
+            return Err(Failure::Failed(why));
+        }
     }
     let slack = sched::slack().map_err(|e| on_cpu("reading the timer slack", e))?;
     let effective = sched::policy().map_err(|e| on_cpu("reading the scheduling policy", e))?;

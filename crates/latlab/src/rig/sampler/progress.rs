@@ -47,12 +47,20 @@ impl Sampler<'_> {
             self.start_counting();
         }
         if self.interim.is_wanted() {
+            self.worked = true;
             self.copy();
         }
         match self.conditions.length {
             Length::For(time) => self.reached < self.origin + time,
             Length::Count(periods) => self.periods() < periods,
         }
+    }
+
+    /// Whether [`Sampler::running`] began counting or copied the results since this was last asked: some
+    /// microseconds of latlab's own, which a probe that measures lost time must leave out.
+    #[inline]
+    pub(crate) fn has_worked(&mut self) -> bool {
+        std::mem::take(&mut self.worked)
     }
 
     /// Returns the next of `left` equal shares of the remaining run.
@@ -94,6 +102,7 @@ impl Sampler<'_> {
     #[cold]
     fn start_counting(&mut self) {
         self.warming = false;
+        self.worked = true;
         self.origin = self.reached;
         if let Some(feed) = &self.feed {
             feed.begin(self.origin);
