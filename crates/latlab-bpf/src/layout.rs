@@ -111,8 +111,12 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     if waker_cpu != cpu {
         insert_queued(&mut own, EventKind::Queued { pid: task.pid, cpu }, queued);
     }
-    drop_stale(&mut own, due);
-    drop_stale(&mut elsewhere, due);
+    drop_stale(&mut own, (due, Nanos::MAX));
+    // Switches after the waking do not matter. But the first of them that were not recorded came
+    // before it if another task than the waker seems to run then.
+    let current = current_task(&elsewhere, waking).map(|task| task.pid);
+    let end = if current == Some(waker.pid) { waking } else { Nanos::MAX };
+    drop_stale(&mut elsewhere, (due, end));
     let cut = |events: &[Event]| events.first().is_none_or(|event| event.at > due);
     let remote_cut = waker_cpu != cpu && cut(&elsewhere);
     let torn = own_torn || remote_torn || cut(&own) || remote_cut;
@@ -144,18 +148,25 @@ fn events(read: &mut Reader<'_>, (first, count): (u32, u32), end: Nanos) -> (Vec
 /// event. Nothing was recorded then, so that the current task is that of the event before.
 fn insert_queued(events: &mut Vec<Event>, kind: EventKind, at: Nanos) {
     let place = events.partition_point(|event| event.at <= at);
-    let Some(before) = place.checked_sub(1).and_then(|last| events.get(last)) else { return };
-    let task = match before.kind {
-        EventKind::Switch { next, .. } => next,
-        _ => before.task,
-    };
+    let Some(task) = current_task(events, at) else { return };
     events.insert(place, Event { at, task, kind, stolen: Nanos(0) });
 }
 
-/// Drops the events before unrecorded context switches that came after `due`: what the CPU did at
-/// `due` is unknown.
-fn drop_stale(events: &mut Vec<Event>, due: Nanos) {
-    let is_new = |event: &Event| event.kind == EventKind::Current && event.at > due;
+/// The current task of a CPU at `moment`, by the last event before. None without one.
+fn current_task(events: &[Event], moment: Nanos) -> Option<Task> {
+    let last = events.partition_point(|event| event.at <= moment).checked_sub(1)?;
+    let before = events.get(last)?;
+    Some(match before.kind {
+        EventKind::Switch { next, .. } => next,
+        _ => before.task,
+    })
+}
+
+/// Drops the events before unrecorded context switches that came after `due` and until `end`: what
+/// the CPU did at `due` is unknown.
+fn drop_stale(events: &mut Vec<Event>, (due, end): (Nanos, Nanos)) {
+    let is_new =
+        |event: &Event| event.kind == EventKind::Current && event.at > due && event.at <= end;
     if let Some(last) = events.iter().rposition(is_new) {
         events.drain(..last);
     }
@@ -455,6 +466,20 @@ mod tests {
         assert_eq!(torn.events[0].at, Nanos(120));
         let other = [current(1, 90, 7), switch(2, 190, 8, 3)];
         assert!(window(&encoded(0, &other)).unwrap().torn, "a context switch was not reported");
+    }
+
+    #[test]
+    fn unrecorded_switches_of_waking_cpu_after_waking_tear_no_window() {
+        let remote = [switch(1, 50, 1, 2), current(2, 155, 7), switch(3, 160, 7, 3)];
+        let woken_by = |waker: u32| {
+            let mut bytes = encoded_by(0, (0, &[switch(1, 90, 1, 2)]), &remote);
+            bytes[96..100].copy_from_slice(&waker.to_ne_bytes());
+            window(&bytes).expect("the window is complete")
+        };
+        let whole = woken_by(2);
+        assert!(!whole.torn);
+        assert_eq!(whole.elsewhere.first().map(|event| event.at), Some(Nanos(50)));
+        assert!(woken_by(7).torn, "one of them came before the waking");
     }
 
     #[test]
