@@ -325,6 +325,19 @@ fn overrun_has_its_parts_before_and_while_it_ran() {
 }
 
 #[test]
+fn wake_up_explained_before_its_cycle_ends_belongs_to_it() {
+    let at_once = |script: &mut Script, cycle| {
+        overrunning(script, cycle);
+        for wake_up in std::mem::take(&mut script.wake_ups) {
+            script.judge.explain(wake_up);
+        }
+    };
+    let cycle = Script::new(None).cycles(at_once).cycle;
+    let late = cycle.reasons.iter().find(|reason| reason.cause == "interrupts-off");
+    assert_eq!(late.map(|reason| (reason.count, reason.total)), Some((1, Nanos(2 * US))));
+}
+
+#[test]
 fn thread_that_skips_missed_periods_overran() {
     let mut script = Script::new(None);
     let (mut cycle, mut cycles) = (1, 0);

@@ -29,6 +29,8 @@ pub(super) struct Cyclic {
     pub(super) periods: Periods,
     /// The parts of its cycles, by the marks of the program.
     pub(super) parts: Parts,
+    /// The last wake-ups that may belong to the cycle in progress or to a later one.
+    wake_ups: Vec<WakeUp>,
     /// The cycle with the longest response time.
     pub(super) worst: Option<Finished>,
     /// The first cycles that overran.
@@ -102,6 +104,7 @@ impl Cyclic {
             response: Histogram::new(),
             periods: Periods::default(),
             parts: Parts::default(),
+            wake_ups: Vec::new(),
             worst: None,
             overran: Vec::new(),
             in_time: Histogram::new(),
@@ -256,7 +259,9 @@ impl Cyclic {
         }
         let (due, start) = (cycle.due, cycle.start);
         let number = self.cycles;
-        let finished = Finished { number, cycle, end: at, wake_ups: Vec::new() };
+        let mut finished = Finished { number, cycle, end: at, wake_ups: Vec::new() };
+        self.wake_ups.iter().for_each(|wake_up| finished.add(wake_up));
+        self.wake_ups.retain(|wake_up| wake_up.slept >= at);
         let period = self.periods.median();
         let next = wait::due(self.wait, at, kind).or(period.map(|period| due + period));
         let limit = self.deadline.or(next.map(|next| limit(next - due, period)));
@@ -293,11 +298,15 @@ impl Cyclic {
         }
     }
 
-    /// Adds an explained wake-up to the cycles that are kept. They have ended before it is known.
+    /// Adds an explained wake-up to the cycles that are kept, and keeps it for the one in progress.
     fn explain(&mut self, wake_up: &WakeUp) {
         for finished in self.overran.iter_mut().chain(&mut self.worst) {
             finished.add(wake_up);
         }
+        if self.wake_ups.len() == EXPLAINED {
+            self.wake_ups.remove(0);
+        }
+        self.wake_ups.push(wake_up.clone());
     }
 
     /// Judges a system call in the cycle that has returned. Returns the rule that it breached.
@@ -455,7 +464,7 @@ impl Cyclic {
 const ENOUGH: u32 = 32;
 /// Largest number of events kept until the cycle is known.
 const KEPT: usize = 100_000;
-/// Largest number of overruns of a thread that are explained.
+/// Largest number of overruns of a thread that are explained, and of wake-ups of a cycle.
 const EXPLAINED: usize = 1000;
 
 /// A thread, with or without a known cycle.
