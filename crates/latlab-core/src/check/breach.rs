@@ -65,10 +65,12 @@ pub(super) struct Breaches {
     complete: Vec<Breach>,
     /// Those of the cycle in progress.
     pending: Vec<Breach>,
+    /// Number of breaches that were not kept.
+    left_out: u64,
 }
 
-/// Largest number of different breaches of a thread, and of breaches of a cycle. Others are not
-/// counted.
+/// Largest number of different breaches of a thread, and of breaches of a cycle. Of others, only the
+/// first of a rule is kept.
 const MOST: usize = 4096;
 
 impl Breaches {
@@ -81,7 +83,7 @@ impl Breaches {
         longest: Nanos,
         held: Option<Held>,
     ) {
-        if self.pending.len() < MOST {
+        if has_room(&self.pending, rule) {
             let (moment, first, last) = (offset, cycle, cycle);
             self.pending.push(Breach {
                 rule,
@@ -95,21 +97,22 @@ impl Breaches {
                 longest,
                 held,
             });
+        } else {
+            self.left_out += 1;
         }
     }
 
     /// The cycle in progress is complete.
     pub(super) fn complete(&mut self) {
         for new in std::mem::take(&mut self.pending) {
-            let has_room = self.complete.len() < MOST;
-            let same = |known: &&mut Breach| {
+            let same = |known: &Breach| {
                 (known.rule, known.stack) == (new.rule, new.stack)
                     && (&known.subject, &known.part) == (&new.subject, &new.part)
             };
-            match self.complete.iter_mut().find(same) {
-                Some(known) => known.merge(&new),
-                None if has_room => self.complete.push(new),
-                None => {}
+            match self.complete.iter().position(same) {
+                Some(place) => self.complete[place].merge(&new),
+                None if has_room(&self.complete, new.rule) => self.complete.push(new),
+                None => self.left_out += 1,
             }
         }
     }
@@ -139,6 +142,21 @@ impl Breaches {
     pub(super) fn take(self) -> Vec<Breach> {
         self.complete
     }
+
+    /// Number of breaches that were not kept.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// The rules that were breached.
+    pub(super) fn rules(&self) -> impl Iterator<Item = Rule> {
+        self.complete.iter().map(|breach| breach.rule)
+    }
+}
+
+/// Whether one more breach of a rule is kept. The verdict depends on which rules were breached.
+fn has_room(kept: &[Breach], rule: Rule) -> bool {
+    kept.len() < MOST || kept.iter().all(|breach| breach.rule != rule)
 }
 
 impl Breach {

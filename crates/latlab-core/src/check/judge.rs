@@ -15,11 +15,16 @@ pub struct Judge {
     threads: BTreeMap<u32, Watched>,
     /// Threads that have exited, in order.
     ended: Vec<Watched>,
+    /// Rules that these have breached.
+    breached: BTreeSet<Rule>,
+    /// Number of threads that have exited and were not kept.
+    left_out: u64,
     /// Processes that have executed another program.
     replaced: BTreeSet<u32>,
 }
 
-/// Largest number of threads that have exited and are kept for the report.
+/// Largest number of threads that have exited and are kept for the report. Of others, those are kept
+/// that breached a rule which no other has: the verdict depends on it.
 const MOST: usize = 1000;
 
 impl Judge {
@@ -69,8 +74,12 @@ impl Judge {
     fn end(&mut self, tid: u32) {
         let Some(mut thread) = self.threads.remove(&tid) else { return };
         thread.choose();
-        if self.ended.len() < MOST {
+        let breached = thread.breached();
+        if self.ended.len() < MOST || !breached.is_subset(&self.breached) {
+            self.breached.extend(breached);
             self.ended.push(thread);
+        } else {
+            self.left_out += 1;
         }
     }
 
@@ -92,9 +101,11 @@ impl Judge {
             self.ended.push(thread);
         }
         self.ended.sort_by_key(|thread| (thread.thread.pid, thread.thread.tid));
-        let mut report = Report::default();
+        let mut report = Report { notes: self.left_out_threads(), ..Report::default() };
+        let mut left_out = 0;
         for thread in self.ended {
             let about = thread.thread;
+            left_out += thread.cyclic.as_ref().map_or(0, |cyclic| cyclic.breaches.left_out());
             match thread.cyclic.filter(|cyclic| cyclic.cycles > 0) {
                 None => report.without_cycle.push(format!("{} [{}]", about.comm, about.tid)),
                 Some(cyclic) => {
@@ -105,44 +116,52 @@ impl Judge {
                 }
             }
         }
+        report.notes.extend((left_out > 0).then(|| {
+            format!("{left_out} breaches are left out: too many different ones of a thread")
+        }));
         report
+    }
+
+    fn left_out_threads(&self) -> Vec<String> {
+        let left_out = self.left_out;
+        let note = (left_out > 0)
+            .then(|| format!("{left_out} threads that ended are left out: more than {MOST}"));
+        note.into_iter().collect()
+    }
+}
+
+impl Watched {
+    /// The rules that it has breached in its cycles.
+    fn breached(&self) -> BTreeSet<Rule> {
+        let cyclic = self.cyclic.as_ref().filter(|cyclic| cyclic.cycles > 0);
+        let in_cycles = cyclic.into_iter().flat_map(|cyclic| cyclic.breaches.rules());
+        let whole = cyclic.into_iter().flat_map(|cyclic| cyclic.of_whole(false));
+        in_cycles.chain(whole.map(|(rule, ..)| rule)).collect()
     }
 }
 
 impl super::thread::Cyclic {
     /// Judges what holds for all cycles: the wait, memory locks, binding of symbols.
     fn judge_whole(&mut self, lazy: bool) {
-        let on_wall_clock = self.wait.is_on_wall_clock();
-        let wait = self.wait_stack;
-        let each = [
-            (on_wall_clock, Rule::WallClock, "wait on CLOCK_REALTIME", wait, self.cycles),
-            (self.drifts(), Rule::Drift, "relative sleep", wait, self.cycles),
-            (
-                !self.locks.any && !self.locks.future,
-                Rule::NotLocked,
-                "no memory is locked",
-                None,
-                1,
-            ),
-            (
-                self.locks.any && !self.locks.future,
-                Rule::LockFuture,
-                "later mappings are not locked",
-                None,
-                1,
-            ),
-            (
-                lazy,
-                Rule::LazyBinding,
-                "library functions are bound when they are first called",
-                None,
-                1,
-            ),
-        ];
-        for (found, rule, subject, stack, count) in each {
-            if found {
-                self.breaches.add_whole((rule, subject.to_owned()), stack, count, self.cycles);
-            }
+        for (rule, subject, stack, count) in self.of_whole(lazy) {
+            self.breaches.add_whole((rule, subject.to_owned()), stack, count, self.cycles);
         }
+    }
+
+    /// The breaches of all cycles.
+    fn of_whole(&self, lazy: bool) -> Vec<(Rule, &'static str, Option<StackId>, u64)> {
+        let (on_wall_clock, wait, cycles) =
+            (self.wait.is_on_wall_clock(), self.wait_stack, self.cycles);
+        let (none, some) = (!self.locks.any && !self.locks.future, self.locks.any);
+        let later = "later mappings are not locked";
+        let bound = "library functions are bound when they are first called";
+        let each = [
+            (on_wall_clock, (Rule::WallClock, "wait on CLOCK_REALTIME", wait, cycles)),
+            (self.drifts(), (Rule::Drift, "relative sleep", wait, cycles)),
+            (none, (Rule::NotLocked, "no memory is locked", None, 1)),
+            (some && !self.locks.future, (Rule::LockFuture, later, None, 1)),
+            (lazy, (Rule::LazyBinding, bound, None, 1)),
+        ];
+        each.into_iter().filter(|(found, _)| *found).map(|(_, breach)| breach).collect()
     }
 }

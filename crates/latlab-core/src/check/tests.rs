@@ -465,6 +465,38 @@ fn wake_up_by_a_lower_priority_task_is_a_breach() {
 }
 
 #[test]
+fn threads_beyond_the_most_are_counted_and_their_breach_decides_the_verdict() {
+    let mut script = Script::new(None);
+    for thread in 0..1010 {
+        for cycle in thread * 10..thread * 10 + 3 {
+            script.wait(cycle);
+            if thread >= 1005 {
+                script.call("mmap", [0; 6], Nanos(0));
+                script.add(1, LEAVE);
+            }
+        }
+        script.add(1, EventKind::Exit);
+    }
+    let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+    assert_eq!((report.threads.len(), report.verdict(&[])), (1001, Verdict::NotRealTime));
+    assert_eq!(report.notes, ["9 threads that ended are left out: more than 1000"]);
+}
+
+#[test]
+fn breaches_beyond_the_most_are_counted_and_none_of_their_rules_is_forgotten() {
+    let thread = Script::new(None).cycles(|script, cycle| {
+        let moves = if cycle == 50 { 4200 } else { 0 };
+        (0..moves).for_each(|_| script.add(0, EventKind::Migrate));
+        if cycle == 50 {
+            script.call("mmap", [0; 6], Nanos(0));
+            script.add(1, LEAVE);
+        }
+    });
+    let rules: Vec<Rule> = thread.breaches.iter().map(|breach| breach.rule).collect();
+    assert_eq!(rules, [Rule::Allocation, Rule::Migration]);
+}
+
+#[test]
 fn thread_that_never_waits_has_no_cycle() {
     let mut script = Script::new(None);
     script.call("mmap", [0; 6], Nanos(0));
