@@ -202,6 +202,23 @@ fn fault_has_its_kind_and_duration() {
 }
 
 #[test]
+fn fault_without_its_end_has_all_of_its_sleep() {
+    let thread = Script::new(None).cycles(|script, _| {
+        let (address, stack_pointer, protection, in_kernel) = (64, 8, false, false);
+        let stack = Some(2);
+        script.add(1, EventKind::Fault { address, stack_pointer, protection, in_kernel, stack });
+        let comm = Comm::from("other");
+        for (reason, until) in [(OutReason::SleepsInKernel, 10), (OutReason::Preempted, 30)] {
+            script.add(1, EventKind::Out { reason, next: 9, prio: 9, comm, kernel: true });
+            script.add(until, EventKind::In);
+        }
+    });
+    let worst = thread.cycle.worst.expect("there are cycles");
+    let fault = worst.parts.iter().find(|part| part.cause == "fault").expect("it is a part");
+    assert_eq!((fault.length, fault.own), (Nanos(10 * US), Nanos(10 * US)));
+}
+
+#[test]
 fn overruns_are_errors_only_with_a_deadline() {
     let act = |script: &mut Script, cycle: u64| {
         script.now += if cycle == 50 { 2500 } else { 100 };

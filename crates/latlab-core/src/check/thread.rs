@@ -372,7 +372,7 @@ impl Cyclic {
         };
         let subject = fault.subject.replacen("page fault", kind, 1);
         let took = end.map_or(fault.slept, |(end, _)| end - fault.at);
-        let own = took - fault.away;
+        let own = end.map_or(fault.slept, |_| took - fault.away);
         if let Some(call) = &mut self.call {
             // Its sleep was not the call's either way.
             call.away = call.away + (own - fault.slept);
