@@ -47,7 +47,14 @@ struct timerfd_ctx___check {
 	int clockid;
 } CORE;
 
+struct signal_struct___check {
+	struct {
+		int counter;
+	} live;	/* threads that have not ended */
+} CORE;
+
 struct task_struct___check {
+	struct signal_struct___check *signal;
 	unsigned int policy;
 	unsigned long maj_flt;
 	unsigned int pagefault_disabled;
@@ -545,8 +552,11 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 
 	if (!bpf_map_lookup_elem(&processes, &process))
 		return 0;
-	tell(task, EXIT, 0);
-	if (task->pid != task->tgid)
+	/* The main thread may end before others. */
+	bool is_last = !TASK(task)->signal->live.counter;
+
+	tell(task, EXIT, is_last);
+	if (!is_last)
 		return 0;
 	bpf_map_delete_elem(&processes, &process);
 	if (*place(process) == process)

@@ -21,7 +21,7 @@ enum kind_of_note {
 	MIGRATE,	/* to this CPU */
 	FORK,		/* the new process */
 	EXEC,
-	EXIT,
+	EXIT,		/* whether all threads of the process have ended */
 	BEGIN,		/* the ID of a part of a cycle, and its name */
 	END,		/* 0, and the name of the part */
 	MAPPED,		/* code of a file */

@@ -1,6 +1,7 @@
 //! The root of the file tree that a machine's state is read from: `/`, or a captured tree in a
 //! test.
 
+use crate::procfs;
 use latlab_core::cpulist::CpuList;
 use std::io::Read as _;
 use std::os::unix::fs::FileExt as _;
@@ -54,6 +55,15 @@ impl Root {
         let text = String::from_utf8_lossy(&self.bytes(path)?).into_owned();
         // Strings of a device tree end with a NUL.
         Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+    }
+
+    /// The text of a file of a task in `/proc`; None where the task has ended.
+    pub fn text_of_task(&self, path: impl AsRef<Path>) -> std::io::Result<Option<String>> {
+        match std::fs::read(self.path(path)) {
+            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Err(error) if procfs::is_gone(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The text of a file, unless it is empty.

@@ -10,7 +10,7 @@ use rustix::fs::{OFlags, SealFlags, fcntl_get_seals};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Sealed memory of another process, mapped read-only. It stays readable after that process has
 /// ended.
@@ -26,9 +26,9 @@ impl WatchedMemory {
     /// descriptor. Memory that can't be mapped safely is an error in its place.
     pub fn of_process(pid: u32, name: &str) -> io::Result<Vec<(i32, io::Result<WatchedMemory>)>> {
         let name = format!("/memfd:{name} (deleted)");
-        let mut descriptors = procfs::numbered(Path::new(&format!("/proc/{pid}/fd")))?;
+        let mut descriptors = descriptors(pid)?;
         descriptors.sort_by_key(|path| procfs::number(path));
-        let is_wanted = |path: &std::path::PathBuf| {
+        let is_wanted = |path: &PathBuf| {
             fs::read_link(path).is_ok_and(|target| target.as_os_str() == name.as_str())
         };
         let found = descriptors.into_iter().filter(is_wanted);
@@ -49,6 +49,17 @@ impl WatchedMemory {
         numbers.reverse();
         numbers
     }
+}
+
+/// The descriptors of a process. A main thread that has ended has none, while other threads may.
+fn descriptors(pid: u32) -> io::Result<Vec<PathBuf>> {
+    let main = procfs::numbered(Path::new(&format!("/proc/{pid}/fd")));
+    if main.as_ref().is_ok_and(|found| !found.is_empty()) {
+        return main;
+    }
+    let tasks = procfs::numbered(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();
+    let found = tasks.into_iter().filter_map(|task| procfs::numbered(&task.join("fd")).ok());
+    { found }.find(|found| !found.is_empty()).map_or(main, Ok)
 }
 
 /// Opens a descriptor of another process; none if that has closed it meanwhile.

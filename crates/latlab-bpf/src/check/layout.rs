@@ -127,7 +127,7 @@ fn what(
         8 => EventKind::Migrate,
         9 => EventKind::Fork,
         10 => EventKind::Exec,
-        11 => EventKind::Exit,
+        11 => EventKind::Exit { last: value[0] != 0 },
         12 => EventKind::Begin { name: part(bytes)?, id: value[0].cast_signed() },
         13 => EventKind::End { name: part(bytes)? },
         14 => EventKind::Mapped,
@@ -248,6 +248,7 @@ mod tests {
         assert_eq!(kind(12), EventKind::Begin { name: name.clone(), id: -1 });
         assert_eq!(kind(13), EventKind::End { name });
         assert_eq!(kind(14), EventKind::Mapped);
+        assert_eq!(kind(11), EventKind::Exit { last: true });
         value[1] = u64::MAX;
         let EventKind::End { name } = observed(&bytes(13, value)).unwrap().event.kind else {
             panic!("it is a mark");

@@ -142,7 +142,10 @@ pub enum EventKind {
     /// It executes another program.
     Exec,
     /// It exits.
-    Exit,
+    Exit {
+        /// Whether it is the last thread of its process.
+        last: bool,
+    },
 }
 
 /// Why a task leaves the CPU.

@@ -45,7 +45,7 @@ impl Judge {
                 self.replaced.insert(event.thread.pid);
                 self.end(tid);
             }
-            EventKind::Exit => self.end(tid),
+            EventKind::Exit { .. } => self.end(tid),
             _ if event.thread.prio >= ORDINARY => {}
             _ => {
                 let deadline = self.deadline;

@@ -114,7 +114,7 @@ fn start_and_end_of_a_program_are_not_judged() {
     }
     script.call("munmap", [0; 6], Nanos(0));
     script.add(1, LEAVE);
-    script.add(1, EventKind::Exit);
+    script.add(1, EventKind::Exit { last: true });
     let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
     assert_eq!(report.threads[0].breaches, []);
     assert_eq!(report.threads[0].cycle.count, 9);
@@ -492,7 +492,7 @@ fn threads_beyond_the_most_are_counted_and_their_breach_decides_the_verdict() {
                 script.add(1, LEAVE);
             }
         }
-        script.add(1, EventKind::Exit);
+        script.add(1, EventKind::Exit { last: true });
     }
     let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
     assert_eq!((report.threads.len(), report.verdict(&[])), (1001, Verdict::NotRealTime));

@@ -152,7 +152,7 @@ impl Cyclic {
                     cycle.marks.end(name, at, cycle.away);
                 }
             }
-            EventKind::Mapped | EventKind::Fork | EventKind::Exec | EventKind::Exit => {}
+            EventKind::Mapped | EventKind::Fork | EventKind::Exec | EventKind::Exit { .. } => {}
         }
     }
 

@@ -110,7 +110,7 @@ impl Watching {
         let mut ended = None;
         while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != signal::Event::End {
             self.read()?;
-            let gone = proc::has_ended(pid) || proc::start_time(pid) != start;
+            let gone = proc::has_process_ended(pid, start.as_deref());
             ended = gone.then(|| End::at(format!("the process ended after {}", self.elapsed())));
         }
         let name = Root::default().text(format!("proc/{pid}/comm")).unwrap_or_default();

@@ -108,7 +108,7 @@ struct Watched {
 impl Process {
     fn find(pid: u32) -> Result<Process> {
         let started = proc::start_time(pid);
-        if started.is_none() || proc::has_ended(pid) {
+        if started.is_none() || proc::has_process_ended(pid, started.as_deref()) {
             return Err(Failure::Failed(format!("there is no process {pid}")));
         }
         let mut process = Process { pid, started, loops: Vec::new() };
@@ -123,7 +123,7 @@ impl Process {
     }
 
     fn has_ended(&self) -> bool {
-        proc::has_ended(self.pid) || proc::start_time(self.pid) != self.started
+        proc::has_process_ended(self.pid, self.started.as_deref())
     }
 
     /// Looks for new loops and reads all. Those that have ended keep their last values. Once the

@@ -37,21 +37,50 @@ pub(crate) fn threads(pid: u32) -> Result<Vec<u32>> {
     }
 }
 
-/// Whether a thread has ended, even if its exit code has not been read yet.
-pub(crate) fn has_ended(thread: u32) -> bool {
-    matches!(stat(thread).first().map(String::as_str), None | Some("Z" | "X"))
+/// Whether a process has ended: all of its threads have, or its id belongs to another one, which
+/// began at another time. Its main thread may end before others.
+pub(crate) fn has_process_ended(process: u32, start_time: Option<&str>) -> bool {
+    let is_same =
+        stat(process).is_none_or(|fields| fields.get(START).map(String::as_str) == start_time);
+    let threads = threads(process).unwrap_or_else(|_| vec![process]);
+    !is_same || threads.into_iter().all(has_ended)
 }
 
 /// Start time of a task by the kernel's clock, which tells it from a later task with the same id.
 /// None if there is no such task.
 pub(crate) fn start_time(task: u32) -> Option<String> {
-    stat(task).into_iter().nth(19)
+    stat(task)?.into_iter().nth(START)
 }
 
-/// The fields of `/proc/PID/stat` from the state (field 3) on.
-fn stat(task: u32) -> Vec<String> {
-    let stat = Root::default().text(format!("proc/{task}/stat")).unwrap_or_default();
+/// Whether a thread has ended, even if its exit code has not been read yet.
+fn has_ended(thread: u32) -> bool {
+    stat(thread)
+        .is_some_and(|fields| matches!(fields.first().map(String::as_str), None | Some("Z" | "X")))
+}
+
+/// The place of the start time among the fields that [`stat`] returns.
+const START: usize = 19;
+
+/// The fields of `/proc/PID/stat` from the state (field 3) on: none of them if there is no such
+/// task. None if they can't be read, which says nothing: too many files may be open.
+fn stat(task: u32) -> Option<Vec<String>> {
+    let stat = Root::default().text_of_task(format!("proc/{task}/stat")).ok()?.unwrap_or_default();
     // The name before them may contain blanks and parentheses.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    fields.split_ascii_whitespace().map(str::to_owned).collect()
+    Some(fields.split_ascii_whitespace().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn process_has_ended_if_its_id_is_free_or_belongs_to_another() {
+        let own = std::process::id();
+        let start = start_time(own);
+        assert!(start.is_some());
+        assert!(!has_process_ended(own, start.as_deref()));
+        assert!(has_process_ended(own, Some("1")));
+        assert!(has_process_ended(u32::MAX, start.as_deref()));
+    }
 }

@@ -235,12 +235,11 @@ impl Process {
     /// Updates the list of threads, and returns the new ones. If the process has ended, or its id
     /// belongs to another one, this is noted and not an error.
     pub(super) fn new_threads(&mut self, began: Nanos) -> Vec<u32> {
-        let threads = proc::threads(self.pid).unwrap_or_default();
-        let same = proc::start_time(self.pid) == self.start_time;
-        if !same || threads.iter().all(|thread| proc::has_ended(*thread)) {
+        if proc::has_process_ended(self.pid, self.start_time.as_deref()) {
             self.ended_after = Some(clock::now() - began);
             return Vec::new();
         }
+        let Ok(threads) = proc::threads(self.pid) else { return Vec::new() };
         // An id that is not in use any more may belong to a new thread later.
         let known = std::mem::replace(&mut self.threads, threads.into_iter().collect());
         self.threads.difference(&known).copied().collect()

@@ -268,6 +268,9 @@ fn unusual_programs_are_checked() {
     assert_eq!(died.code(), Some(1), "{died:?}");
     assert!(died.stdout.contains("log_state (faults.c:"), "{died:?}");
     assert!(died.stdout.contains("the program ended after") && died.stdout.contains("by signal 6"));
+    let outlived = check(&[], &program, "outlived");
+    assert_eq!(outlived.code(), Some(1), "{outlived:?}");
+    assert!(outlived.stdout.contains("log_state (faults.c:"), "{outlived:?}");
 }
 
 #[test]

@@ -265,6 +265,12 @@ static void set_up(const char *fault)
 		pthread_create(&thread, &ordinary, call, 0);
 }
 
+static void *outlive(void *fault)
+{
+	run(fault);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *fault = argc > 1 ? argv[1] : "none";
@@ -290,6 +296,11 @@ int main(int argc, char **argv)
 		priority.sched_priority = 70;
 		pthread_create(&thread, 0, beat, 0);
 		pthread_setschedparam(thread, SCHED_FIFO, &priority);
+	}
+	/* The main thread ends before the one that is real-time. */
+	if (!strcmp(fault, "outlived")) {
+		pthread_create(&thread, 0, outlive, "file-io");
+		pthread_exit(0);
 	}
 	run(fault);
 	return 0;
