@@ -21,6 +21,9 @@ use latlab_core::plan::{ExplainPlan, Watched};
 use latlab_core::time::Nanos;
 use latlab_sys::sched::LargestShare;
 
+/// Most reads between two looks at the time. They empty the recorder's buffer once.
+const READS: u32 = 100;
+
 /// A late wake-up.
 struct LateWakeUp {
     /// Name of the probe or of the task.

@@ -68,6 +68,8 @@ impl End {
     }
 }
 
+/// Most batches of events that are read at a time. They empty the buffer once.
+const READS: u32 = 100;
 /// Time between two reads.
 const PACE: Nanos = Nanos::from_millis(10);
 /// Wake-ups after which a thread was awake for that long are explained while its period is unknown.
@@ -169,9 +171,14 @@ impl Watching {
         length.is_some_and(|length| self.elapsed() >= length)
     }
 
-    /// Reads all events so far, and explains the wake-ups of threads.
+    /// Reads the events so far, and explains the wake-ups of threads. Where more events come than are
+    /// read, the rest waits: the time may be over.
     fn read(&mut self) -> Result<()> {
-        while self.read_batch()? {}
+        for _ in 0..READS {
+            if !self.read_batch()? {
+                break;
+            }
+        }
         self.stacks.end_batch();
         self.marks.update(&mut self.checker);
         let Ok(wake_ups) = &mut self.wake_ups else { return Ok(()) };
@@ -182,14 +189,15 @@ impl Watching {
     /// Reads some events. Whether there are more.
     fn read_batch(&mut self) -> Result<bool> {
         // Wake-ups first: the events until the thread slept again are then among those that follow.
-        if let Ok(wake_ups) = &mut self.wake_ups {
-            wake_ups.read()?;
-        }
+        let more_wake_ups = match &mut self.wake_ups {
+            Ok(wake_ups) => wake_ups.read()?,
+            Err(_) => false,
+        };
         let (judge, stacks, marks) = (&mut self.judge, &mut self.stacks, &mut self.marks);
-        let mut threads = BTreeSet::new();
+        let mut seen = Seen::default();
         let mut take = |observed: Observed| {
             let Event { thread, kind, .. } = &observed.event;
-            threads.insert(thread.tid);
+            seen.add(*thread, kind);
             if matches!(kind, EventKind::Mapped | EventKind::Exec) {
                 marks.change(thread.pid);
             }
@@ -197,7 +205,7 @@ impl Watching {
         };
         let more = self.checker.read(Nanos(0), &mut take).map_err(reading_failed)?;
         self.watch_wake_ups(threads)?;
-        Ok(more)
+        Ok(more || more_wake_ups)
     }
 
     /// Explains the wake-ups of these threads from now on.

@@ -2,7 +2,7 @@
 
 use super::summary::{circumstances, cost, lost, names};
 use super::tasks::{self, Process};
-use super::{LateWakeUp, recorder_failed, refused};
+use super::{LateWakeUp, READS, recorder_failed, refused};
 use crate::failure::Result;
 use latlab_bpf::{Detail, Recorder};
 use latlab_core::explain::Window;
@@ -62,7 +62,7 @@ impl FlightRecorder {
 
     /// Explains the late wake-ups since the last call, and watches new threads of the process.
     pub(crate) fn read(&mut self, take: &mut dyn FnMut(Late)) -> Result<()> {
-        loop {
+        for _ in 0..READS {
             let mut windows = Vec::new();
             let mut keep = |window: Window| windows.push(window);
             let more = self.recorder.read(Nanos(0), &mut keep).map_err(recorder_failed)?;

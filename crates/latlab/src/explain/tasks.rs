@@ -1,7 +1,7 @@
 //! Explaining the wake-ups of tasks that are not probes.
 
 use super::summary::Summarizer;
-use super::{LateWakeUp, proc, recorder_failed, refused};
+use super::{LateWakeUp, READS, proc, recorder_failed, refused};
 use crate::failure::{Failure, Result};
 use crate::rig::{self, Keeping};
 use latlab_bpf::{Detail, Recorder, Watch};
@@ -36,9 +36,6 @@ pub(super) struct Process {
     /// Time from the start until the process ended.
     pub(super) ended_after: Option<Nanos>,
 }
-
-/// Most reads between two looks at the time. They empty the recorder's buffer once.
-const READS: u32 = 100;
 
 impl TaskExplainer {
     /// Explains late wake-ups until the plan's time is up, its number of them is reached, one is

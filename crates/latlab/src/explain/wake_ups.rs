@@ -52,12 +52,11 @@ impl WakeUps {
         self.recorder.set_threshold(above).map_err(recorder_failed)
     }
 
-    /// Reads the wake-ups recorded so far.
-    pub(crate) fn read(&mut self) -> Result<()> {
+    /// Reads some of the recorded wake-ups. Whether there are more.
+    pub(crate) fn read(&mut self) -> Result<bool> {
         let windows = &mut self.windows;
         let mut take = |window: Window| windows.push(window);
-        while self.recorder.read(Nanos(0), &mut take).map_err(recorder_failed)? {}
-        Ok(())
+        self.recorder.read(Nanos(0), &mut take).map_err(recorder_failed)
     }
 
     /// Number of late wake-ups that were lost.
