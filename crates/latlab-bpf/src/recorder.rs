@@ -130,20 +130,35 @@ impl Recorder {
         let slot = (pid % WAKES).to_ne_bytes();
         let mut task = [0; WATCHED];
         task[..4].copy_from_slice(&pid.to_ne_bytes());
-        let look = |map: &MapHandle, key| map.lookup(key, MapFlags::ANY).map_err(|e| io_error(&e));
-        let there = look(&self.tasks, &slot)?.unwrap_or_default();
-        let there = there.first_chunk().map_or(0, |pid| u32::from_ne_bytes(*pid));
+        let there = self.watched_in(slot)?;
         if there != 0 && there != pid {
             self.colliding += 1;
             return Ok(());
         }
-        let mut filter = look(&self.filter, &ZERO)?.unwrap_or_default();
+        let filter = self.filter.lookup(&ZERO, MapFlags::ANY).map_err(|e| io_error(&e))?;
+        let mut filter = filter.unwrap_or_default();
         if let Some(byte) = filter.get_mut((pid % FILTER) as usize) {
             *byte = 1;
         }
         let put = |map: &MapHandle, key, value: &[u8]| map.update(key, value, MapFlags::ANY);
         put(&self.tasks, &slot, &task).map_err(|e| io_error(&e))?;
         put(&self.filter, &ZERO, &filter).map_err(|e| io_error(&e))
+    }
+
+    /// Watches a thread no longer that has ended: another one may have its slot. The programs free the
+    /// slot of a thread that was watched when it ended.
+    pub fn forget(&mut self, pid: u32) -> io::Result<()> {
+        let slot = (pid % WAKES).to_ne_bytes();
+        if self.watched_in(slot)? != pid {
+            return Ok(());
+        }
+        self.tasks.update(&slot, &[0; WATCHED], MapFlags::ANY).map_err(|e| io_error(&e))
+    }
+
+    /// The thread that has a slot; 0 if none has.
+    fn watched_in(&self, slot: [u8; 4]) -> io::Result<u32> {
+        let task = self.tasks.lookup(&slot, MapFlags::ANY).map_err(|e| io_error(&e))?;
+        Ok(task.unwrap_or_default().first_chunk().map_or(0, |pid| u32::from_ne_bytes(*pid)))
     }
 
     /// Sets the latency from which on a wake-up is late, for wake-ups from now on and for those not

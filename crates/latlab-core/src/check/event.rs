@@ -22,6 +22,11 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// Whether it has a real-time or deadline policy.
+    pub fn is_realtime(&self) -> bool {
+        self.prio < 100
+    }
+
     /// Its policy and priority, such as `SCHED_FIFO 80`.
     pub(super) fn policy_in_words(&self) -> String {
         match self.policy {

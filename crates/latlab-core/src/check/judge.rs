@@ -37,8 +37,6 @@ impl Judge {
     /// Adds the next event. Events of threads that are not real-time are ignored, except those of
     /// processes.
     pub fn add(&mut self, event: Event) {
-        /// The kernel's priority from which on tasks are not real-time.
-        const ORDINARY: i16 = 100;
         let tid = event.thread.tid;
         match event.kind {
             EventKind::Exec => {
@@ -46,7 +44,7 @@ impl Judge {
                 self.end(tid);
             }
             EventKind::Exit { .. } => self.end(tid),
-            _ if event.thread.prio >= ORDINARY => {}
+            _ if !event.thread.is_realtime() => {}
             _ => {
                 let deadline = self.deadline;
                 let new = || Watched::new(event.thread, deadline);

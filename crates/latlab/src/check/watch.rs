@@ -6,7 +6,7 @@ use crate::explain::{WakeUps, proc};
 use crate::failure::{Failure, Result, failed};
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::{Checker, Observed};
-use latlab_core::check::{Event, EventKind, Judge, Report, ThreadReport};
+use latlab_core::check::{Event, EventKind, Judge, Report, Thread, ThreadReport};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::{self, Running};
@@ -56,6 +56,25 @@ struct End {
     text: String,
     /// With an exit code or by a signal, which the report notes.
     is_abnormal: bool,
+}
+
+/// The real-time threads in a batch of events, by their IDs.
+#[derive(Default)]
+struct Seen {
+    alive: BTreeSet<u32>,
+    /// A later thread with the same ID may be alive.
+    ended: BTreeSet<u32>,
+}
+
+impl Seen {
+    fn add(&mut self, thread: Thread, kind: &EventKind) {
+        if matches!(kind, EventKind::Exit { .. }) {
+            self.alive.remove(&thread.tid);
+            self.ended.insert(thread.tid);
+        } else if thread.is_realtime() {
+            self.alive.insert(thread.tid);
+        }
+    }
 }
 
 impl End {
@@ -204,7 +223,8 @@ impl Watching {
             add(judge, stacks, observed);
         };
         let more = self.checker.read(Nanos(0), &mut take).map_err(reading_failed)?;
-        self.watch_wake_ups(threads)?;
+        self.forget_wake_ups(seen.ended)?;
+        self.watch_wake_ups(seen.alive)?;
         Ok(more || more_wake_ups)
     }
 
@@ -212,6 +232,12 @@ impl Watching {
     fn watch_wake_ups(&mut self, threads: impl IntoIterator<Item = u32>) -> Result<()> {
         let Ok(wake_ups) = &mut self.wake_ups else { return Ok(()) };
         threads.into_iter().try_for_each(|thread| wake_ups.watch(thread))
+    }
+
+    /// These threads have ended.
+    fn forget_wake_ups(&mut self, threads: impl IntoIterator<Item = u32>) -> Result<()> {
+        let Ok(wake_ups) = &mut self.wake_ups else { return Ok(()) };
+        threads.into_iter().try_for_each(|thread| wake_ups.forget(thread))
     }
 
     fn finish(mut self, program: String, ended: Option<End>) -> Result<Report> {
@@ -314,8 +340,8 @@ fn unexplained(wake_ups: &std::result::Result<WakeUps, String>) -> Option<String
     let what = "the time before a cycle ran is not explained";
     match wake_ups.as_ref().map(WakeUps::lost) {
         Err(why) => Some(format!("{what}: {why}")),
-        Ok(0) => None,
-        Ok(lost) => Some(format!("{what} for {lost} cycles, whose events were lost")),
+        Ok(lost) if lost.is_empty() => None,
+        Ok(lost) => Some(format!("{what} in some cases: {}", lost.join("; "))),
     }
 }
 
@@ -346,4 +372,26 @@ fn refuse_class(path: &std::path::Path, name: &str) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::explain::Comm;
+
+    #[test]
+    fn wake_ups_of_live_realtime_threads_are_watched() {
+        let mut seen = Seen::default();
+        let mut add = |tid, prio, kind| {
+            seen.add(Thread { tid, pid: 1, prio, policy: 1, comm: Comm::default() }, &kind);
+        };
+        for tid in 1..4 {
+            add(tid, 49, EventKind::In);
+        }
+        add(2, 49, EventKind::Exit { last: false });
+        add(3, 49, EventKind::Exit { last: false });
+        add(3, 49, EventKind::In);
+        add(4, 120, EventKind::Fork);
+        assert_eq!((seen.alive, seen.ended), (BTreeSet::from([1, 3]), BTreeSet::from([2, 3])));
+    }
 }

@@ -241,7 +241,7 @@ pub(super) fn lost(recorder: &Recorder) -> Vec<String> {
 }
 
 /// The counts above 0, each with what it counts.
-fn counted(counts: &[(u64, &str)]) -> Vec<String> {
+pub(super) fn counted(counts: &[(u64, &str)]) -> Vec<String> {
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     counts.map(|(count, text)| format!("{count} {text}")).collect()
 }

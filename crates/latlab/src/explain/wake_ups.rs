@@ -1,6 +1,6 @@
 //! Explaining the wake-ups of threads that are named while they run, one by one.
 
-use super::summary::{circumstances, names};
+use super::summary::{circumstances, counted, names};
 use super::{recorder_failed, start_recorder};
 use crate::cause;
 use crate::failure::Result;
@@ -44,6 +44,14 @@ impl WakeUps {
         Ok(())
     }
 
+    /// A thread has ended. A later one may have its id.
+    pub(crate) fn forget(&mut self, thread: u32) -> Result<()> {
+        if self.threads.remove(&thread) {
+            self.recorder.forget(thread).map_err(recorder_failed)?;
+        }
+        Ok(())
+    }
+
     /// Changes the time from which on wake-ups are explained.
     pub(crate) fn set_above(&mut self, above: Nanos) -> Result<()> {
         if above == self.recorder.threshold() {
@@ -59,10 +67,20 @@ impl WakeUps {
         self.recorder.read(Nanos(0), &mut take).map_err(recorder_failed)
     }
 
-    /// Number of late wake-ups that were lost.
-    pub(crate) fn lost(&self) -> u64 {
+    /// What was lost: a phrase for each kind.
+    pub(crate) fn lost(&self) -> Vec<String> {
         let losses = self.recorder.losses();
-        losses.windows + losses.unreadable
+        counted(&[
+            (losses.windows + losses.unreadable, "late wake-ups were lost"),
+            (
+                losses.events_missed,
+                "events were lost: their CPU was recording another one of the same kind",
+            ),
+            (
+                losses.threads,
+                "threads are left out: their ids differ from those of others by a multiple of 4096",
+            ),
+        ])
     }
 
     /// Explains the wake-ups that were read.
