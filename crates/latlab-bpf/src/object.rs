@@ -72,6 +72,11 @@ pub(crate) fn programs(object: &Object) -> impl Iterator<Item = (String, bpf::Pr
     })
 }
 
+/// Number of events that came while the CPU ran the program of these names for another one.
+pub(crate) fn missed(object: &Object, is_meant: impl Fn(&str) -> bool) -> u64 {
+    programs(object).filter(|(name, _)| is_meant(name)).map(|(_, program)| program.missed).sum()
+}
+
 /// Cost of each program while runs were counted.
 pub(crate) fn cost(object: &Object) -> Vec<ProgramCost> {
     let cost = programs(object).map(|(name, program)| ProgramCost {

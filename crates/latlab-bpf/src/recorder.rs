@@ -218,7 +218,7 @@ impl Recorder {
             switches: read_u64(&self.lost, 8),
             unwatched: read_u64(&self.lost, 16),
             threads: self.colliding,
-            events_missed: object::programs(&self.object).map(|(_, program)| program.missed).sum(),
+            events_missed: object::missed(&self.object, |_| true),
         }
     }
 
