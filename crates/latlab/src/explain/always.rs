@@ -1,6 +1,6 @@
 //! A flight recorder for weeks: explains each late wake-up by itself, in bounded memory.
 
-use super::summary::{circumstances, cost, lost, names};
+use super::summary::{Gaps, circumstances, cost, names};
 use super::tasks::{self, Process};
 use super::{LateWakeUp, READS, recorder_failed, refused};
 use crate::failure::Result;
@@ -26,6 +26,7 @@ pub(crate) struct FlightRecorder {
     above: Nanos,
     began: Nanos,
     totals: Summary,
+    gaps: Gaps,
 }
 
 /// A late wake-up with its explanation.
@@ -57,6 +58,7 @@ impl FlightRecorder {
             above,
             began: clock::now(),
             totals: Summary::default(),
+            gaps: Gaps::default(),
         })
     }
 
@@ -88,7 +90,7 @@ impl FlightRecorder {
     /// The sums since the start.
     pub(crate) fn explanations(&self) -> Explanations {
         let losses = self.recorder.losses();
-        let mut missing = lost(&self.recorder);
+        let mut missing = self.gaps.sentences(&self.recorder);
         missing.extend(self.no_symbols.clone());
         let explained = Explained {
             above: self.above,
@@ -109,6 +111,7 @@ impl FlightRecorder {
         let mut summary = Summary::default();
         summary.add(late.sample(), &explanation, &self.names);
         self.totals.add(late.sample(), &explanation, &self.names);
+        self.gaps.torn += u64::from(torn);
         let torn = torn.then(|| "not all events before it were recorded".to_owned());
         let explained = Explained {
             above: self.above,

@@ -35,13 +35,13 @@ pub(super) struct Summarizer {
 
 /// Late wake-ups of which not everything was recorded.
 #[derive(Default)]
-struct Gaps {
+pub(super) struct Gaps {
     /// Number of samples without a recorded wake-up.
     unrecorded: u64,
     /// Sum of their latencies, all of which is unexplained.
     unrecorded_time: Nanos,
     /// Number of wake-ups with incomplete events.
-    torn: u64,
+    pub(super) torn: u64,
 }
 
 /// A late wake-up and its explanation.
@@ -196,7 +196,7 @@ impl Gaps {
     }
 
     /// A sentence for each kind of data that is missing.
-    fn sentences(&self, recorder: &Recorder) -> Vec<String> {
+    pub(super) fn sentences(&self, recorder: &Recorder) -> Vec<String> {
         let unrecorded = format!(
             "late samples without a recorded wake-up, {} of the unexplained time: the kernel did \
              not report it, the buffer was full, or the task had not slept",
@@ -221,7 +221,7 @@ impl Gaps {
 }
 
 /// A sentence for each kind of wake-up, event and thread that the recorder lost.
-pub(super) fn lost(recorder: &Recorder) -> Vec<String> {
+fn lost(recorder: &Recorder) -> Vec<String> {
     let losses = recorder.losses();
     counted(&[
         (losses.windows, "late wake-ups lost: they came faster than they were read"),
