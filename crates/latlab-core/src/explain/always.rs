@@ -31,18 +31,23 @@ impl Allowance {
     }
 }
 
-/// A record in the folder of a flight recorder.
+/// A record in the folder of a flight recorder. After a start, the names tell the order in which they
+/// were written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kept {
-    /// Its file name, which begins with the time: names in order are the oldest first.
+    /// Its file name, which begins with the wall-clock time.
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
 }
 
-/// Takes the oldest records until the others have at most `limit` bytes, and returns them. The newest
-/// is kept in any case. `records` are in order.
-pub fn superfluous(records: &mut Vec<Kept>, limit: u64) -> Vec<Kept> {
+/// Adds a record that was just written, takes the oldest ones until all have at most `limit` bytes, and
+/// returns them. The new one is kept in any case. `records` are in the order in which they were
+/// written: the wall clock may have been set back meanwhile, so that their names may not be.
+pub fn keep(records: &mut Vec<Kept>, new: Kept, limit: u64) -> Vec<Kept> {
+    // A record of the same name was overwritten.
+    records.retain(|kept| kept.name != new.name);
+    records.push(new);
     let mut room = limit;
     let fits = |kept: &&Kept| {
         let fits = kept.size <= room;
@@ -106,8 +111,9 @@ mod tests {
         ) {
             let kept = |(nth, size): (usize, &u64)| Kept { name: format!("{nth:03}"), size: *size };
             let all: Vec<Kept> = sizes.iter().enumerate().map(kept).collect();
-            let mut rest = all.clone();
-            let removed = superfluous(&mut rest, limit);
+            let Some((new, written)) = all.split_last() else { return Ok(()) };
+            let mut rest = written.to_vec();
+            let removed = keep(&mut rest, new.clone(), limit);
             prop_assert_eq!([removed.clone(), rest.clone()].concat(), all);
             let size = |records: &[Kept]| records.iter().map(|one| one.size).sum::<u64>();
             prop_assert!(rest.len() <= 1 || size(&rest) <= limit);
@@ -123,6 +129,16 @@ mod tests {
             prop_assert!(!name.contains('/') && !name.contains(' '));
             prop_assert!(name < file_name(Nanos(at + 1_000_000), "a"));
         }
+    }
+
+    #[test]
+    fn new_record_is_kept_after_the_clock_was_set_back() {
+        let kept = |name: &str| Kept { name: name.to_owned(), size: 100 };
+        let mut records = vec![kept("late-8"), kept("late-9")];
+        assert_eq!(keep(&mut records, kept("late-1"), 200), [kept("late-8")]);
+        assert_eq!(records, [kept("late-9"), kept("late-1")]);
+        assert_eq!(keep(&mut records, kept("late-9"), 200), []);
+        assert_eq!(records, [kept("late-1"), kept("late-9")]);
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub(crate) struct FlightRecorder {
 pub(crate) struct Late {
     /// The thread that was late.
     pub(crate) pid: u32,
-    /// Time since it ran.
-    pub(crate) age: Nanos,
+    /// When it ran, on `CLOCK_MONOTONIC`.
+    pub(crate) at: Nanos,
     pub(crate) explanations: Explanations,
 }
 
@@ -119,6 +119,6 @@ impl FlightRecorder {
             ..summary.explained()
         };
         let explanations = Explanations { explained, worst: summary.worst().to_vec() };
-        Late { pid, age: clock::now() - late.at, explanations }
+        Late { pid, at: late.at, explanations }
     }
 }

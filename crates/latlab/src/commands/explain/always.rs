@@ -112,8 +112,8 @@ impl Recording {
     }
 
     fn report(&mut self, one: &Late) -> Result<()> {
-        let at = clock::wall_clock() - one.age;
-        let record = self.record(one.explanations.clone(), at);
+        let at = wall_clock_at(one.at);
+        let record = self.record(one.explanations.clone(), (one.at, at));
         let path = self.folder.as_mut().and_then(|folder| folder.store(&record, at));
         if self.left_out > 0 {
             let left_out = std::mem::take(&mut self.left_out);
@@ -123,10 +123,11 @@ impl Recording {
         format::put(&late::line(one.pid, &one.explanations, path.as_deref()))
     }
 
-    /// A record with these explanations, which ends at this wall-clock time.
-    fn record(&self, explanations: Explanations, ended: Nanos) -> Record {
+    /// A record with these explanations, which ends at this moment, by the monotonic and the wall
+    /// clock.
+    fn record(&self, explanations: Explanations, (at, ended): (Nanos, Nanos)) -> Record {
         const TOOL: &str = concat!("latlab ", env!("CARGO_PKG_VERSION"));
-        let length = clock::now() - self.began;
+        let length = at - self.began;
         let plan = Plan { length: Length::For(length), ..self.plan.clone() };
         let Explanations { explained, worst } = explanations;
         let record = Record::new(TOOL, ended - length, plan, self.machine.clone());
@@ -134,6 +135,13 @@ impl Recording {
     }
 
     fn sum(&self) -> Record {
-        self.record(self.recorder.explanations(), clock::wall_clock())
+        let now = clock::now();
+        self.record(self.recorder.explanations(), (now, wall_clock_at(now)))
     }
+}
+
+/// The wall-clock time of a moment on `CLOCK_MONOTONIC`, by what both clocks show now.
+fn wall_clock_at(moment: Nanos) -> Nanos {
+    let (now, wall) = (clock::now(), clock::wall_clock());
+    wall - (now - moment)
 }

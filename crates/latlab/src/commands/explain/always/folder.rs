@@ -2,7 +2,7 @@
 
 use crate::failure::{Result, failed};
 use crate::format;
-use latlab_core::explain::always::{Kept, file_name, is_ours, superfluous};
+use latlab_core::explain::always::{Kept, file_name, is_ours, keep};
 use latlab_core::record::Record;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The folder, and the records in it, those of earlier runs included.
 pub(super) struct Folder {
     path: PathBuf,
-    /// In order of their names, which is that of time.
+    /// Those of earlier runs in the order of their names, then those of this run as they were written.
     records: Vec<Kept>,
     limit: Bytes,
     /// Whether the last record could not be written, which was reported.
@@ -50,9 +50,8 @@ impl Folder {
         }
         self.fails = written.is_err();
         written.ok()?;
-        self.records.push(Kept { name, size: text.len() as u64 });
-        self.records.sort();
-        for old in superfluous(&mut self.records, self.limit.0) {
+        let new = Kept { name, size: text.len() as u64 };
+        for old in keep(&mut self.records, new, self.limit.0) {
             // It may have been removed already.
             let _ = std::fs::remove_file(self.path.join(old.name));
         }
