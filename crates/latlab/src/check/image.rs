@@ -1,8 +1,9 @@
 //! The files that a process executes: where they are mapped, how to unwind them, and their symbols.
 
+use super::files::{Bytes, CodeFile, Files};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
-use framehop::{CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module};
+use framehop::{CacheNative, MayAllocateDuringUnwind, Module};
 use framehop::{UnwindRegsNative, Unwinder as _, UnwinderNative};
 use latlab_bpf::UserStack;
 use latlab_core::check::Frame;
@@ -10,12 +11,10 @@ use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::root::Root;
 use object::read::{Object as _, ObjectSection as _, ReadCache};
-use object::{ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _};
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
-
-type Bytes = Vec<u8>;
+use std::rc::Rc;
 
 /// The executable files of a process, kept open, so that they can be read after it has ended.
 pub(crate) struct Image {
@@ -23,10 +22,17 @@ pub(crate) struct Image {
     /// When it was first read.
     pub(super) at: Nanos,
     parts: Vec<Mapped>,
-    unwinder: UnwinderNative<Bytes, MayAllocateDuringUnwind>,
-    cache: CacheNative<MayAllocateDuringUnwind>,
+    /// None once it has ended.
+    unwinding: Option<Unwinding>,
     /// Whether the first call of a library function looks up its symbol.
     pub(super) lazy: bool,
+}
+
+/// How to unwind the stacks of a process.
+#[derive(Default)]
+struct Unwinding {
+    unwinder: UnwinderNative<Bytes, MayAllocateDuringUnwind>,
+    cache: CacheNative<MayAllocateDuringUnwind>,
 }
 
 /// An executable part of a file in the memory of a process.
@@ -36,16 +42,8 @@ struct Mapped {
     offset: u64,
     name: String,
     library: bool,
-    file: Option<File>,
-    /// Whether the file has a table of symbols and debug information.
-    symbols: bool,
-    lines: bool,
-    /// Exported functions, for a file without a table of symbols.
-    exports: Vec<Export>,
+    file: Option<Rc<CodeFile>>,
 }
-
-/// A function that a file exports: its offset in the file, its size and its name.
-type Export = (u64, u64, String);
 
 /// Folder of the sources of Rust's standard library, which programs are linked with statically.
 const RUST: &str = "/rustc";
@@ -54,22 +52,22 @@ const DEPTH: usize = 48;
 
 impl Image {
     fn new(pid: u32) -> Image {
-        let (unwinder, cache) = (UnwinderNative::new(), CacheNative::new());
-        Image { pid, at: clock::now(), parts: Vec::new(), unwinder, cache, lazy: false }
+        let unwinding = Some(Unwinding::default());
+        Image { pid, at: clock::now(), parts: Vec::new(), unwinding, lazy: false }
     }
 
     /// An image of one file, mapped by a line of `/proc/PID/maps`, for the fuzz targets.
     pub(crate) fn of_file(file: &File, line: &str) -> Option<Image> {
         let mut image = Image::new(0);
-        let file = Some(file.try_clone().ok()?);
+        let file = Some(Rc::new(CodeFile::read(file.try_clone().ok()?)));
         image.add(Mapped { file, ..Mapped::of(line)? });
         Some(image)
     }
 
     /// Reads the image of a process. None if it has ended.
-    pub(super) fn read(pid: u32) -> Option<Image> {
+    pub(super) fn read(pid: u32, files: &mut Files) -> Option<Image> {
         let mut image = Image::new(pid);
-        image.update();
+        image.update(files);
         let file = File::open(format!("/proc/{pid}/exe")).ok()?;
         let now = Root::default().bytes(format!("proc/{pid}/environ")).unwrap_or_default();
         let now = now.split(|byte| *byte == 0).any(|one| one.starts_with(b"LD_BIND_NOW="));
@@ -78,7 +76,7 @@ impl Image {
     }
 
     /// Adds what has been mapped since the last call.
-    pub(super) fn update(&mut self) {
+    pub(super) fn update(&mut self, files: &mut Files) {
         let maps = Root::default().text(format!("proc/{}/maps", self.pid)).unwrap_or_default();
         for line in maps.lines() {
             let Some(mut part) = Mapped::of(line) else { continue };
@@ -86,29 +84,35 @@ impl Image {
                 continue;
             }
             let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim_start();
-            part.file = File::open(format!("/proc/{}/root{path}", self.pid)).ok();
+            part.file = files.open(Path::new(&format!("/proc/{}/root{path}", self.pid)));
             self.add(part);
         }
     }
 
-    fn add(&mut self, mut part: Mapped) {
-        let again = part.file.as_ref().and_then(|file| file.try_clone().ok());
-        if let Some(file) = again {
-            let cache = ReadCache::new(file);
-            if let Ok(object) = object::File::parse(&cache) {
-                part.symbols = object.symbol_table().is_some_and(|all| all.symbols().count() > 0);
-                part.lines = object.section_by_name(".debug_line").is_some();
-                if !part.symbols {
-                    part.exports = exports(&object);
-                }
-                if let Some(bias) = bias(&object, &part) {
-                    let range = part.start..part.end;
-                    let name = part.name.clone();
-                    self.unwinder.add_module(Module::new(name, range, bias, sections(&object)));
-                }
-            }
+    fn add(&mut self, part: Mapped) {
+        if let (Some(file), Some(unwinding)) = (&part.file, &mut self.unwinding)
+            && let Some(bias) = bias(file, &part)
+        {
+            let (name, range) = (part.name.clone(), part.start..part.end);
+            let module = Module::new(name, range, bias, file.sections.clone());
+            unwinding.unwinder.add_module(module);
         }
         self.parts.push(part);
+    }
+
+    /// The process has ended, or executes another program. What names addresses is kept if it
+    /// `has_stacks`.
+    pub(super) fn end(&mut self, has_stacks: bool) {
+        self.unwinding = None;
+        if !has_stacks {
+            self.parts = Vec::new();
+        }
+    }
+
+    /// Number of parts of files that it has.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        self.parts.len()
     }
 
     pub(super) fn has(&self, address: u64) -> bool {
@@ -123,9 +127,9 @@ impl Image {
             let bytes = stack.bytes.get(at..).and_then(|bytes| bytes.first_chunk());
             bytes.map(|bytes| u64::from_ne_bytes(*bytes)).ok_or(())
         };
-        let registers = registers(stack);
-        let mut frames = self.unwinder.iter_frames(stack.ip, registers, &mut self.cache, &mut read);
         let mut found = Vec::new();
+        let Some(Unwinding { unwinder, cache }) = &mut self.unwinding else { return found };
+        let mut frames = unwinder.iter_frames(stack.ip, registers(stack), cache, &mut read);
         while let Ok(Some(frame)) = frames.next() {
             found.push(frame.address_for_lookup());
             if found.len() == DEPTH {
@@ -146,11 +150,11 @@ impl Image {
         let unnamed =
             Frame { module: part.name.clone(), offset, library: part.library, ..Frame::default() };
         let Some(file) = &part.file else { return vec![unnamed] };
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let path = format!("/proc/self/fd/{}", file.file.as_raw_fd());
         let source = Source::Elf(Elf::new(path));
         let found = symbolizer.symbolize_single(&source, Input::FileOffset(offset));
         let Ok(Symbolized::Sym(symbol)) = found else {
-            let export = part
+            let export = file
                 .exports
                 .iter()
                 .find(|(at, size, _)| (*at..at.saturating_add(*size)).contains(&offset));
@@ -179,13 +183,15 @@ impl Image {
         let own = frames.iter().find(|frame| !frame.library)?;
         let part = self.parts.iter().find(|part| part.name == own.module)?;
         let name = &part.name;
-        if !part.symbols && !part.lines {
+        let file = part.file.as_deref();
+        let lines = file.is_some_and(|file| file.lines);
+        if !lines && !file.is_some_and(|file| file.symbols) {
             return Some(format!(
                 "{name} is stripped, so that its functions have no names: use a build that is not \
                  stripped, compiled with -g"
             ));
         }
-        (!part.lines).then(|| {
+        (!lines).then(|| {
             format!("{name} has no debug information: compile it with -g to see files and lines")
         })
     }
@@ -212,9 +218,6 @@ impl Mapped {
             library: system && (name.contains(".so") || path.starts_with('[')),
             name,
             file: None,
-            symbols: false,
-            lines: false,
-            exports: Vec::new(),
         })
     }
 }
@@ -229,58 +232,15 @@ fn registers(stack: &UserStack) -> UnwindRegsNative {
     UnwindRegsNative::new(stack.ip, stack.sp, stack.bp)
 }
 
-pub(super) type Elfs<'a> = object::File<'a, &'a ReadCache<File>>;
-
 /// The difference between the addresses of a mapped file in memory and in the file.
-fn bias(object: &Elfs<'_>, part: &Mapped) -> Option<u64> {
+fn bias(file: &CodeFile, part: &Mapped) -> Option<u64> {
     /// The largest page size.
     const PAGE: u64 = 64 << 10;
-    let segment = object.segments().find(|segment| {
-        let (offset, size) = segment.file_range();
-        (offset & !(PAGE - 1)..offset.saturating_add(size)).contains(&part.offset)
-            && part.offset + (part.end - part.start) > offset
+    let (offset, _, address) = file.segments.iter().find(|(offset, size, _)| {
+        (offset & !(PAGE - 1)..offset.saturating_add(*size)).contains(&part.offset)
+            && part.offset + (part.end - part.start) > *offset
     })?;
-    let (offset, _) = segment.file_range();
-    Some(part.start.wrapping_sub(part.offset).wrapping_sub(segment.address().wrapping_sub(offset)))
-}
-
-/// The offset in a file of an address in its tables.
-pub(super) fn offset_of(object: &Elfs<'_>, address: u64) -> Option<u64> {
-    let inside = object
-        .segments()
-        .find(|one| address.checked_sub(one.address()).is_some_and(|within| within < one.size()))?;
-    address.wrapping_sub(inside.address()).checked_add(inside.file_range().0)
-}
-
-/// The functions that a file exports.
-fn exports(object: &Elfs<'_>) -> Vec<Export> {
-    let functions = object.dynamic_symbols().filter(|one| one.is_definition() && one.size() > 0);
-    let mut found = Vec::new();
-    for one in functions {
-        if let (Some(at), Ok(name)) = (offset_of(object, one.address()), one.name()) {
-            found.push((at, one.size(), name.to_owned()));
-        }
-    }
-    found
-}
-
-fn sections(object: &Elfs<'_>) -> ExplicitModuleSectionInfo<Bytes> {
-    let range = |name| {
-        let section = object.section_by_name(name)?;
-        Some(section.address()..section.address().saturating_add(section.size()))
-    };
-    let data = |name| Some(object.section_by_name(name)?.data().ok()?.to_vec());
-    ExplicitModuleSectionInfo {
-        text_svma: range(".text"),
-        text: data(".text"),
-        got_svma: range(".got"),
-        eh_frame_svma: range(".eh_frame"),
-        eh_frame: data(".eh_frame"),
-        eh_frame_hdr_svma: range(".eh_frame_hdr"),
-        eh_frame_hdr: data(".eh_frame_hdr"),
-        debug_frame: data(".debug_frame"),
-        ..ExplicitModuleSectionInfo::default()
-    }
+    Some(part.start.wrapping_sub(part.offset).wrapping_sub(address.wrapping_sub(*offset)))
 }
 
 /// Whether the dynamic linker binds the functions of libraries when they are first called.

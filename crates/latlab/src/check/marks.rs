@@ -1,6 +1,6 @@
 //! The marks in the files of a program: found in their notes, and observed.
 
-use super::image::{Elfs, offset_of};
+use super::files::{Elfs, offset_of};
 use latlab_bpf::Checker;
 use latlab_core::check::{MarkOfFile, marks_of_file};
 use latlab_sys::root::Root;

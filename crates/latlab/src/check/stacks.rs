@@ -1,5 +1,6 @@
 //! The user stacks of a check: unwound when they are read, named at the end.
 
+use super::files::Files;
 use super::image::Image;
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::UserStack;
@@ -10,9 +11,14 @@ use std::collections::{BTreeSet, HashMap};
 /// Stacks so far, each once.
 #[derive(Default)]
 pub(super) struct Stacks {
+    files: Files,
     images: Vec<Image>,
     /// Index of the current image of each process.
     current: HashMap<u32, usize>,
+    /// Images that have stacks.
+    used: BTreeSet<usize>,
+    /// Processes that bound symbols lazily and have ended.
+    lazy: BTreeSet<u32>,
     known: HashMap<(usize, Vec<u64>), StackId>,
     /// Image and addresses of each stack.
     all: Vec<(usize, Vec<u64>)>,
@@ -31,7 +37,7 @@ impl Stacks {
         let index = self.image(pid)?;
         let image = &mut self.images[index];
         if !image.has(stack.ip) && self.updated.insert(index) {
-            image.update();
+            image.update(&mut self.files);
         }
         let key = (index, image.unwind(stack));
         if let Some(known) = self.known.get(&key) {
@@ -42,6 +48,7 @@ impl Stacks {
         }
         let id = StackId::try_from(self.all.len()).ok()?;
         self.all.push(key.clone());
+        self.used.insert(index);
         self.known.insert(key, id);
         Some(id)
     }
@@ -63,7 +70,7 @@ impl Stacks {
         if let Some(index) = self.current.get(&pid) {
             return Some(*index);
         }
-        let image = Image::read(pid)?;
+        let image = Image::read(pid, &mut self.files)?;
         self.images.push(image);
         self.current.insert(pid, self.images.len() - 1);
         self.current.get(&pid).copied()
@@ -74,7 +81,23 @@ impl Stacks {
     pub(super) fn forget(&mut self, pid: u32, at: Nanos) {
         let image = self.current.get(&pid).map(|index| &self.images[*index]);
         if image.is_some_and(|image| image.at < at) {
-            self.current.remove(&pid);
+            self.drop_image(pid);
+        }
+    }
+
+    /// The process has ended.
+    pub(super) fn end(&mut self, pid: u32) {
+        self.lazy.remove(&pid);
+        if self.is_lazy(pid) {
+            self.lazy.insert(pid);
+        }
+        self.drop_image(pid);
+    }
+
+    /// Drops the image of a process but for what its stacks need.
+    fn drop_image(&mut self, pid: u32) {
+        if let Some(index) = self.current.remove(&pid) {
+            self.images[index].end(self.used.contains(&index));
         }
     }
 
@@ -83,9 +106,10 @@ impl Stacks {
         self.updated.clear();
     }
 
-    /// Whether a process binds symbols lazily.
+    /// Whether a process binds symbols lazily, or did until it ended.
     pub(super) fn is_lazy(&self, pid: u32) -> bool {
-        self.current.get(&pid).is_some_and(|index| self.images[*index].lazy)
+        let current = self.current.get(&pid).map(|index| self.images[*index].lazy);
+        current.unwrap_or_else(|| self.lazy.contains(&pid))
     }
 
     /// The frames of a stack. What its files lack is added to `lacks`.
@@ -101,5 +125,25 @@ impl Stacks {
         let frames: Vec<Frame> = frames.collect();
         lacks.extend(image.lacks(&frames));
         frames
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_of_ended_process_is_kept_only_for_its_stacks() {
+        let mut stacks = Stacks::default();
+        let pid = std::process::id();
+        let stack = UserStack { ip: 1, sp: 8, bp: 8, lr: 0, bytes: Vec::new() };
+        let size = |stacks: &Stacks| stacks.images.last().map_or(0, Image::size);
+        stacks.image(pid).expect("it runs");
+        assert!(size(&stacks) > 0);
+        stacks.end(pid);
+        assert_eq!((size(&stacks), stacks.current.len()), (0, 0));
+        stacks.add(pid, &stack).expect("its image is read again");
+        stacks.end(pid);
+        assert!(size(&stacks) > 0);
     }
 }

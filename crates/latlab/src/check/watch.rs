@@ -298,6 +298,9 @@ fn add(judge: &mut Judge, stacks: &mut Stacks, observed: Observed) {
     if event.kind == EventKind::Exec {
         stacks.forget(thread.pid, event.at);
     }
+    if event.kind == (EventKind::Exit { last: true }) {
+        stacks.end(thread.pid);
+    }
     judge.add(event);
 }
 
