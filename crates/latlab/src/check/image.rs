@@ -1,6 +1,7 @@
 //! The files that a process executes: where they are mapped, how to unwind them, and their symbols.
 
 use super::files::{Bytes, CodeFile, Files};
+use crate::explain::proc;
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use framehop::{CacheNative, MayAllocateDuringUnwind, Module};
@@ -68,8 +69,9 @@ impl Image {
     pub(super) fn read(pid: u32, files: &mut Files) -> Option<Image> {
         let mut image = Image::new(pid);
         image.update(files);
-        let file = File::open(format!("/proc/{pid}/exe")).ok()?;
-        let now = Root::default().bytes(format!("proc/{pid}/environ")).unwrap_or_default();
+        let (root, folder) = (Root::default(), proc::folder(pid));
+        let file = File::open(root.path(format!("{folder}/exe"))).ok()?;
+        let now = root.bytes(format!("{folder}/environ")).unwrap_or_default();
         let now = now.split(|byte| *byte == 0).any(|one| one.starts_with(b"LD_BIND_NOW="));
         image.lazy = !now && binds_lazily(file);
         (!image.parts.is_empty()).then_some(image)
@@ -77,14 +79,15 @@ impl Image {
 
     /// Adds what has been mapped since the last call.
     pub(super) fn update(&mut self, files: &mut Files) {
-        let maps = Root::default().text(format!("proc/{}/maps", self.pid)).unwrap_or_default();
+        let (root, folder) = (Root::default(), proc::folder(self.pid));
+        let maps = root.text(format!("{folder}/maps")).unwrap_or_default();
         for line in maps.lines() {
             let Some(mut part) = Mapped::of(line) else { continue };
             if self.parts.iter().any(|known| known.start == part.start) {
                 continue;
             }
             let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim_start();
-            part.file = files.open(Path::new(&format!("/proc/{}/root{path}", self.pid)));
+            part.file = files.open(&root.path(format!("{folder}/root{path}")));
             self.add(part);
         }
     }

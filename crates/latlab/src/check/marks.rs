@@ -1,6 +1,7 @@
 //! The marks in the files of a program: found in their notes, and observed.
 
 use super::files::{Elfs, offset_of};
+use crate::explain::proc;
 use latlab_bpf::Checker;
 use latlab_core::check::{MarkOfFile, marks_of_file};
 use latlab_sys::root::Root;
@@ -49,9 +50,10 @@ impl Marks {
     /// Observes the marks of the files that have been mapped.
     pub(super) fn update(&mut self, checker: &mut Checker) {
         for pid in std::mem::take(&mut self.changed) {
-            let maps = Root::default().text(format!("proc/{pid}/maps")).unwrap_or_default();
+            let (root, folder) = (Root::default(), proc::folder(pid));
+            let maps = root.text(format!("{folder}/maps")).unwrap_or_default();
             for path in maps.lines().filter_map(mapped_code) {
-                self.add_file(checker, Path::new(&format!("/proc/{pid}/root{path}")));
+                self.add_file(checker, &root.path(format!("{folder}/root{path}")));
             }
         }
     }

@@ -356,12 +356,13 @@ fn reading_failed(error: std::io::Error) -> Failure {
 fn refuse_unsuitable(pid: u32, name: &str) -> Result<()> {
     proc::threads(pid)?;
     let root = Root::default();
-    if root.link(format!("proc/{pid}/exe")).is_none() {
+    let exe = format!("{}/exe", proc::folder(pid));
+    if root.link(&exe).is_none() {
         return Err(Failure::Failed(format!(
             "{name}: it is a kernel thread or has ended: only programs can be checked"
         )));
     }
-    refuse_class(&root.path(format!("proc/{pid}/exe")), name)
+    refuse_class(&root.path(exe), name)
 }
 
 /// Refuses a 32-bit program. Scripts pass.

@@ -46,6 +46,17 @@ pub(crate) fn has_process_ended(process: u32, start_time: Option<&str>) -> bool 
     !is_same || threads.into_iter().all(has_ended)
 }
 
+/// The folder below `/` that describes the memory and the files of a process. A main thread that has
+/// ended has none, while other threads may.
+pub(crate) fn folder(process: u32) -> String {
+    let alive = |thread: &u32| !has_ended(*thread);
+    let others = || threads(process).unwrap_or_default().into_iter();
+    match alive(&process).then_some(process).or_else(|| others().find(alive)) {
+        Some(thread) if thread != process => format!("proc/{process}/task/{thread}"),
+        _ => format!("proc/{process}"),
+    }
+}
+
 /// Start time of a task by the kernel's clock, which tells it from a later task with the same id.
 /// None if there is no such task.
 pub(crate) fn start_time(task: u32) -> Option<String> {
