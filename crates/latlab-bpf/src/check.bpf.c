@@ -97,9 +97,10 @@ INLINE __u32 *place(__u32 process)
 	return &known[process & (PROCESSES - 1)];
 }
 
+/* A thread that exits is not watched any more: it is switched out for the last time after its EXIT. */
 INLINE bool is_real_time(struct task_struct *task)
 {
-	return task->normal_prio < 100;
+	return task->normal_prio < 100 && !(task->flags & EXITING);
 }
 
 /* The process of a task, if the task is watched. */

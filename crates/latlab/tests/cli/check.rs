@@ -268,9 +268,11 @@ fn unusual_programs_are_checked() {
     assert_eq!(died.code(), Some(1), "{died:?}");
     assert!(died.stdout.contains("log_state (faults.c:"), "{died:?}");
     assert!(died.stdout.contains("the program ended after") && died.stdout.contains("by signal 6"));
-    let outlived = check(&[], &program, "outlived");
+    let outlived = check(&["--json"], &program, "outlived");
     assert_eq!(outlived.code(), Some(1), "{outlived:?}");
     assert!(outlived.stdout.contains("log_state (faults.c:"), "{outlived:?}");
+    let Report { threads, without_cycle, .. } = report(&outlived);
+    assert_eq!((threads.len(), without_cycle.len()), (1, 1), "{outlived:?}");
 }
 
 #[test]
