@@ -184,6 +184,26 @@ fn threads_with_colliding_pids_are_counted_and_not_watched() {
 }
 
 #[test]
+fn forgotten_thread_leaves_its_slot_to_another() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let sleeper = Sleeper::new(10, PERIOD);
+    let pid = sleeper.pid;
+    // The other PID need not exist.
+    let ended = pid + 4096;
+    let tasks = Watch::Tasks(vec![ended]);
+    let mut recorder = Recorder::start(&tasks, Nanos(0)).expect("the recorder starts");
+    recorder.forget(pid).expect("a thread that is not watched is no error");
+    recorder.watch(pid).expect("a colliding PID is no error");
+    recorder.forget(ended).expect("it is watched");
+    recorder.watch(pid).expect("the slot is free");
+    assert_eq!(recorder.losses().threads, 1);
+    sleeper.sleep();
+    assert!(!recorded(&mut recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
+}
+
+#[test]
 fn threads_watched_by_name_or_as_real_time_yield_late_windows_only() {
     if !latlab_testing::bpf() {
         return;
