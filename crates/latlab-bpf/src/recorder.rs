@@ -145,7 +145,7 @@ impl Recorder {
         put(&self.filter, &ZERO, &filter).map_err(|e| io_error(&e))
     }
 
-    /// Watches a thread no longer that has ended: another one may have its slot. The programs free the
+    /// Stops watching a thread that has ended, so that another may have its slot. The programs free the
     /// slot of a thread that was watched when it ended.
     pub fn forget(&mut self, pid: u32) -> io::Result<()> {
         let slot = (pid % WAKES).to_ne_bytes();

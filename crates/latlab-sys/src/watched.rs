@@ -58,8 +58,8 @@ fn descriptors(pid: u32) -> io::Result<Vec<PathBuf>> {
         return main;
     }
     let tasks = procfs::numbered(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();
-    let found = tasks.into_iter().filter_map(|task| procfs::numbered(&task.join("fd")).ok());
-    { found }.find(|found| !found.is_empty()).map_or(main, Ok)
+    let mut found = tasks.into_iter().filter_map(|task| procfs::numbered(&task.join("fd")).ok());
+    found.find(|found| !found.is_empty()).map_or(main, Ok)
 }
 
 /// Opens a descriptor of another process; none if that has closed it meanwhile.

@@ -71,7 +71,7 @@ pub(super) struct Breaches {
 
 /// Largest number of different breaches of a thread, and of breaches of a cycle. Of others, only the
 /// first of a rule is kept.
-const MOST: usize = 4096;
+pub(super) const KEPT_BREACHES: usize = 4096;
 
 impl Breaches {
     /// Adds a breach of the cycle in progress.
@@ -156,7 +156,7 @@ impl Breaches {
 
 /// Whether one more breach of a rule is kept. The verdict depends on which rules were breached.
 fn has_room(kept: &[Breach], rule: Rule) -> bool {
-    kept.len() < MOST || kept.iter().all(|breach| breach.rule != rule)
+    kept.len() < KEPT_BREACHES || kept.iter().all(|breach| breach.rule != rule)
 }
 
 impl Breach {

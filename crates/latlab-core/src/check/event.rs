@@ -1,5 +1,6 @@
 //! Events of real-time threads of user space.
 
+use super::thread::ORDINARY;
 use crate::explain::Comm;
 use crate::time::Nanos;
 
@@ -24,7 +25,7 @@ pub struct Thread {
 impl Thread {
     /// Whether it has a real-time or deadline policy.
     pub fn is_realtime(&self) -> bool {
-        self.prio < 100
+        self.prio < ORDINARY
     }
 
     /// Its policy and priority, such as `SCHED_FIFO 80`.
@@ -148,7 +149,7 @@ pub enum EventKind {
     Exec,
     /// It exits.
     Exit {
-        /// Whether it is the last thread of its process.
+        /// Whether no thread of its process is alive; of threads that end at once, any may say so.
         last: bool,
     },
 }

@@ -1,5 +1,6 @@
 //! The judge of all threads of a program.
 
+use super::breach::KEPT_BREACHES;
 use super::event::{Event, EventKind};
 use super::report::{Frame, Report, ThreadReport};
 use super::thread::Watched;
@@ -43,7 +44,12 @@ impl Judge {
                 self.replaced.insert(event.thread.pid);
                 self.end(tid);
             }
-            EventKind::Exit { .. } => self.end(tid),
+            EventKind::Exit { last: false } => self.end(tid),
+            EventKind::Exit { last: true } => {
+                for tid in self.threads_of(event.thread.pid) {
+                    self.end(tid);
+                }
+            }
             _ if !event.thread.is_realtime() => {}
             _ => {
                 let deadline = self.deadline;
@@ -83,7 +89,14 @@ impl Judge {
 
     /// Number of real-time threads so far.
     pub fn realtime_threads(&self) -> usize {
-        self.threads.len() + self.ended.len()
+        let left_out = usize::try_from(self.left_out).unwrap_or(usize::MAX);
+        self.threads.len().saturating_add(self.ended.len()).saturating_add(left_out)
+    }
+
+    /// The real-time threads of a process that have not ended.
+    pub fn threads_of(&self, pid: u32) -> Vec<u32> {
+        let own = self.threads.iter().filter(|(_, watched)| watched.thread.pid == pid);
+        own.map(|(tid, _)| *tid).collect()
     }
 
     /// The report. `frames` returns the frames of a stack of a process, `lazy` whether a process
@@ -115,7 +128,10 @@ impl Judge {
             }
         }
         report.notes.extend((left_out > 0).then(|| {
-            format!("{left_out} breaches are left out: too many different ones of a thread")
+            format!(
+                "{left_out} breaches are not counted: more than {KEPT_BREACHES} in a cycle, or more \
+                 different ones of a thread"
+            )
         }));
         report
     }

@@ -501,16 +501,31 @@ fn threads_beyond_the_most_are_counted_and_their_breach_decides_the_verdict() {
 
 #[test]
 fn breaches_beyond_the_most_are_counted_and_none_of_their_rules_is_forgotten() {
-    let thread = Script::new(None).cycles(|script, cycle| {
-        let moves = if cycle == 50 { 4200 } else { 0 };
-        (0..moves).for_each(|_| script.add(0, EventKind::Migrate));
-        if cycle == 50 {
+    let mut script = Script::new(None);
+    for cycle in 0..10 {
+        script.wait(cycle);
+        if cycle == 5 {
+            (0..4200).for_each(|_| script.add(0, EventKind::Migrate));
             script.call("mmap", [0; 6], Nanos(0));
             script.add(1, LEAVE);
         }
-    });
-    let rules: Vec<Rule> = thread.breaches.iter().map(|breach| breach.rule).collect();
+    }
+    script.add(1, EventKind::Exit { last: true });
+    let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+    let rules: Vec<Rule> = report.threads[0].breaches.iter().map(|breach| breach.rule).collect();
     assert_eq!(rules, [Rule::Allocation, Rule::Migration]);
+    let note = "104 breaches are not counted: more than 4096 in a cycle, or more different ones of \
+                a thread";
+    assert_eq!(report.notes, [note]);
+}
+
+#[test]
+fn threads_of_a_process_that_has_ended_have_ended() {
+    let mut script = Script::new(None);
+    (0..3).for_each(|cycle| script.wait(cycle));
+    assert_eq!((script.judge.threads_of(6), script.judge.threads_of(7)), (vec![7], Vec::new()));
+    script.add(1, EventKind::Exit { last: true });
+    assert_eq!((script.judge.threads_of(6), script.judge.realtime_threads()), (Vec::new(), 1));
 }
 
 #[test]

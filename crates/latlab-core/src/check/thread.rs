@@ -84,7 +84,7 @@ struct Out {
 }
 
 /// Priority, in the kernel's numbers, from which on tasks are not real-time.
-const ORDINARY: i16 = 100;
+pub(super) const ORDINARY: i16 = 100;
 /// A stack grows by less than this below its pointer, and is not larger than this above it.
 const STACK: u64 = 1 << 20;
 const BELOW: u64 = 64 << 10;

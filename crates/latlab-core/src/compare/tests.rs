@@ -188,7 +188,7 @@ fn judged_quantile_is_the_shown_one() {
     let comparison = compare(&side(1_000_000, 0), &side(2_000_000, 5)).unwrap();
     let row = comparison.latencies[0].rows.iter().find(|row| row.name == "p99.9").unwrap();
     assert_eq!((row.a, row.b), (row.b, row.a));
-    assert!(row.judged.as_ref().is_none_or(|judged| judged.verdict == Verdict::Same), "{row:?}");
+    assert!(row.judged.as_ref().is_some_and(|judged| judged.verdict == Verdict::Same), "{row:?}");
 }
 
 #[test]

@@ -81,8 +81,8 @@ impl Knobs {
 }
 
 impl SetKnob {
-    /// The decision that follows from the present value of this knob, none where it can't be read;
-    /// no decision where it still has the value that was set.
+    /// What to do given the present value of the knob; `now` is none where it can't be read. None if
+    /// it still has the value that was set.
     fn end(&self, knob: &str, now: Option<&str>) -> Option<Decision> {
         let (mechanism, knob, thread) = (self.mechanism.to_owned(), knob.to_owned(), None);
         let set = &self.to;

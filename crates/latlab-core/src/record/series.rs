@@ -192,7 +192,9 @@ impl Series {
             return Some(format!("its interval is shorter than {SHORTEST_INTERVAL}"));
         }
         if self.interval.is_some_and(|interval| steps(&histogram, interval) > MOST_STEPS) {
-            return Some("its latencies are longer than any number of missed periods".to_owned());
+            return Some(format!(
+                "correcting it for missed periods takes more than {MOST_STEPS} steps"
+            ));
         }
         (!self.timeline.is_sound()).then(|| "its time line is inconsistent".to_owned())
     }

@@ -67,13 +67,23 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, thread: Thread, kind: &EventKind) {
-        if matches!(kind, EventKind::Exit { .. }) {
-            self.alive.remove(&thread.tid);
-            self.ended.insert(thread.tid);
-        } else if thread.is_realtime() {
-            self.alive.insert(thread.tid);
+    /// Adds an event. `of_process` returns the known threads of a process.
+    fn add(&mut self, thread: Thread, kind: &EventKind, of_process: impl Fn(u32) -> Vec<u32>) {
+        match kind {
+            EventKind::Exit { last } => {
+                self.end(thread.tid);
+                for tid in if *last { of_process(thread.pid) } else { Vec::new() } {
+                    self.end(tid);
+                }
+            }
+            _ if thread.is_realtime() => drop(self.alive.insert(thread.tid)),
+            _ => {}
         }
+    }
+
+    fn end(&mut self, tid: u32) {
+        self.alive.remove(&tid);
+        self.ended.insert(tid);
     }
 }
 
@@ -216,7 +226,7 @@ impl Watching {
         let mut seen = Seen::default();
         let mut take = |observed: Observed| {
             let Event { thread, kind, .. } = &observed.event;
-            seen.add(*thread, kind);
+            seen.add(*thread, kind, |pid| judge.threads_of(pid));
             if matches!(kind, EventKind::Mapped | EventKind::Exec) {
                 marks.change(thread.pid);
             }
@@ -321,7 +331,9 @@ fn limits(checker: &Checker) -> Vec<String> {
     }
     if checker.lost() > 0 {
         let lost = checker.lost();
-        limits.push(format!("{lost} events were lost, so that breaches may be missing"));
+        limits.push(format!(
+            "{lost} events were lost, perhaps of other programs, so that breaches may be missing"
+        ));
     }
     if checker.unwatched() > 0 {
         let unwatched = checker.unwatched();
@@ -387,7 +399,8 @@ mod tests {
     fn wake_ups_of_live_realtime_threads_are_watched() {
         let mut seen = Seen::default();
         let mut add = |tid, prio, kind| {
-            seen.add(Thread { tid, pid: 1, prio, policy: 1, comm: Comm::default() }, &kind);
+            let thread = Thread { tid, pid: 1, prio, policy: 1, comm: Comm::default() };
+            seen.add(thread, &kind, |pid| vec![pid, 5]);
         };
         for tid in 1..4 {
             add(tid, 49, EventKind::In);
@@ -396,6 +409,14 @@ mod tests {
         add(3, 49, EventKind::Exit { last: false });
         add(3, 49, EventKind::In);
         add(4, 120, EventKind::Fork);
-        assert_eq!((seen.alive, seen.ended), (BTreeSet::from([1, 3]), BTreeSet::from([2, 3])));
+        let mut threads = (BTreeSet::from([1, 3]), BTreeSet::from([2, 3]));
+        assert_eq!((&seen.alive, &seen.ended), (&threads.0, &threads.1));
+        let mut add = |kind| {
+            let thread = Thread { tid: 3, pid: 1, prio: 49, policy: 1, comm: Comm::default() };
+            seen.add(thread, &kind, |pid| vec![pid, 5]);
+        };
+        add(EventKind::Exit { last: true });
+        threads = (BTreeSet::new(), BTreeSet::from([1, 2, 3, 5]));
+        assert_eq!((seen.alive, seen.ended), threads);
     }
 }

@@ -157,12 +157,13 @@ impl Ab {
         Ok(End::AllPairs)
     }
 
-    /// Refuses a folder with records: they would be compared together with those of this command.
+    /// Refuses a folder that is not empty.
     fn check_folder(&self, side: &Side) -> Result<()> {
         let Some(out) = &self.out else { return Ok(()) };
         let folder = out.join(side.name.to_lowercase());
         let is_used = std::fs::read_dir(&folder).is_ok_and(|mut all| all.next().is_some());
-        let why = "it has records of another comparison: name another folder with --out";
+        let why = "it is not empty, and its records would be compared with those of this command: \
+                   name another folder with --out";
         if is_used { Err(failed(&folder.display().to_string(), why)) } else { Ok(()) }
     }
 

@@ -22,6 +22,9 @@ pub(crate) struct Profile {
     /// The kernels of the papers that it models.
     #[serde(default)]
     pub(crate) paper: String,
+    /// Whether it stands for its release of Linux, and no other kernel of the same kind does.
+    #[serde(default)]
+    pub(crate) release: bool,
     /// The architecture of the guest; that of the kernel where nothing is said.
     #[serde(default)]
     pub(crate) arch: Option<ArchName>,
@@ -55,6 +58,7 @@ impl Profile {
             name: name.to_owned(),
             summary: "your own kernel without settings".to_owned(),
             paper: String::new(),
+            release: false,
             arch: None,
             on: BTreeMap::new(),
             kernel,

@@ -18,6 +18,8 @@ pub(super) struct Coordination {
     /// Index of the sampler and thread ID of each second task.
     second_tasks: Mutex<Vec<(usize, i32)>>,
     finished: Vec<AtomicBool>,
+    /// Whether threads that did not stop were demoted.
+    demoted: AtomicBool,
     start: Mutex<Start>,
     changed: Condvar,
 }
@@ -40,6 +42,7 @@ impl Coordination {
             thread_ids: (0..samplers).map(|_| AtomicI32::new(0)).collect(),
             second_tasks: Mutex::default(),
             finished: (0..samplers).map(|_| AtomicBool::new(false)).collect(),
+            demoted: AtomicBool::new(false),
             start: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -104,12 +107,18 @@ impl Coordination {
     /// Makes threads that are to stop ordinary tasks and lets them run on `everywhere`: tasks of
     /// higher priority may keep the CPU from them, and their measurement is over.
     pub(super) fn demote_stopped_threads(&self, everywhere: &CpuList) {
+        self.demoted.store(true, SeqCst);
         let everywhere = Affinity::to(everywhere);
         for thread in self.stopped_threads() {
             sched::make_ordinary(thread);
             // A thread that can't be moved ends as soon as it runs here.
             let _ = everywhere.bind(thread);
         }
+    }
+
+    /// Whether this sampler was to stop, did not, and was demoted.
+    pub(super) fn is_demoted(&self, index: usize) -> bool {
+        self.is_stopped(index) && self.demoted.load(SeqCst)
     }
 
     fn stopped_threads(&self) -> Vec<i32> {

@@ -38,8 +38,10 @@ where
         })
         .map_err(|failure| {
             // It was demoted and moved away meanwhile, which is why it could not be set up.
-            let kept = || failed(&format!("CPU {cpus}"), "tasks of higher priority keep it busy");
-            coordination.fail(if coordination.is_stopped(index) { kept() } else { failure });
+            let kept = coordination.is_demoted(index);
+            let why = "tasks of higher priority kept its thread from running: raise priority=, or \
+                       measure on other CPUs with --cpus";
+            coordination.fail(if kept { failed(&format!("CPU {cpus}"), why) } else { failure });
         })
         .ok()?;
     let start = coordination.wait_for_start()?;

@@ -93,7 +93,10 @@ pub(super) fn set_up(
         let bound = cpu::allowed().map_err(|e| on_cpu("reading the CPU affinity", e))?;
         // The kernel leaves out CPUs that are offline or not in the thread's cpuset.
         if bound != *cpus {
-            let why = format!("CPU {cpus}: the kernel allows only CPU {bound}");
+            let why = format!(
+                "CPU {cpus}: the kernel allows only CPU {bound}: name CPUs that are online and in this \
+                 cpuset with --cpus"
+            );
             return Err(Failure::Failed(why));
         }
     }

@@ -67,12 +67,11 @@ fn properties(machine: &Machine) -> [String; 6] {
     ]
 }
 
-/// The release that a profile stands for, if it is a package and nothing else. An image of the user's
-/// can't be recognized on another machine.
+/// The release that a profile stands for, if it does. An image of the user's can't be recognized on
+/// another machine.
 fn release_of(profile: &Profile) -> Option<String> {
-    let plain = profile.cmdline.is_empty() && profile.files.is_empty();
     match &profile.kernel {
-        Source::Package(name) if plain => {
+        Source::Package(name) if profile.release => {
             let series = name.strip_prefix("linux-image-")?.split('-').next()?;
             Some(release(series, Arch::of_package(name).debian))
         }

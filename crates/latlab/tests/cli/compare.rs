@@ -79,7 +79,7 @@ fn turns_are_decided_where_sides_differ_and_kept() {
     assert!(kept.stdout.contains("A  turns/a (6 runs)"), "{kept:?}");
     // They would be compared together with those of another comparison.
     let again = run(command("ab --out turns -- run -- run").current_dir(folder.path()));
-    again.assert_refused(2, &["turns/a: it has records of another comparison"]);
+    again.assert_refused(2, &["turns/a: it is not empty"]);
 }
 
 #[test]

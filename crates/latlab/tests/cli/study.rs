@@ -103,14 +103,16 @@ fn files(out: &Path) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn study_on_this_machine_leaves_out_cells_of_other_kernels() {
     let folder = folder();
-    let profile = |name: &str, cmdline: &str| {
+    let profile = |name: &str, kernel: &str, cmdline: &str| {
         let path = folder.path().join(name);
-        let kernel = "kernel = { image = \"/none\" }";
-        let text = format!("summary = \"s\"\n{kernel}\ncmdline = \"{cmdline}\"\n");
+        let text = format!("summary = \"s\"\nkernel = {{ {kernel} }}\ncmdline = \"{cmdline}\"\n");
         fs::write(&path, text).expect("the folder can be written");
         format!("lab:{}", path.display())
     };
-    let (ticks, any) = (profile("ticks.toml", "highres=off"), profile("any.toml", ""));
+    let package = "package = \"linux-image-6.12-amd64\"";
+    let ticks = profile("ticks.toml", package, "highres=off");
+    let any = profile("any.toml", package, "");
+    let image = profile("image.toml", "image = \"/none\"", "");
     let text = tiny(9).replace("[\"cyclic\"]", "[\"cyclic:policy=other\"]");
     let text = text.replace("lab:standard", &ticks).replace("lab:rt", &any);
     let study = write_study(folder.path(), &text);
@@ -121,10 +123,12 @@ fn study_on_this_machine_leaves_out_cells_of_other_kernels() {
     for said in ["no value for standard.worst", "0 of 6 repetitions agree"] {
         assert!(output.stdout.contains(said), "no '{said}' in {output:?}");
     }
-    let study = write_study(folder.path(), &text.replace(&any, &ticks));
-    let output = latlab(&format!("study {study} --on native"));
-    assert_eq!(output.code(), Some(3), "{output:?}");
-    assert!(output.stderr.contains("none of its cells is of the kernel"), "{output:?}");
+    for other in [ticks, image] {
+        let study = write_study(folder.path(), &text.replace(&any, &other));
+        let output = latlab(&format!("study {study} --on native"));
+        assert_eq!(output.code(), Some(3), "{output:?}");
+        assert!(output.stderr.contains("none of its cells is of the kernel"), "{output:?}");
+    }
 }
 
 fn latlab_succeeds(words: &str) -> Output {

@@ -51,7 +51,8 @@ fn latencies(level: Level, series: &[(&String, &Series)]) -> Markup {
         number("max"),
     ];
     let note = "p99: latency that 99 of 100 samples do not exceed. Corrected: for coordinated \
-                omission, with a sample for each missed period; only shown where it differs.";
+                omission, with samples for missed periods, except those shorter than a period; only shown where it \
+                differs.";
     section(level, "Latencies", note, &columns, &rows)
 }
 

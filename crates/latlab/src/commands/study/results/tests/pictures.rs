@@ -26,7 +26,10 @@ impl PicturesPage {
     ) {
         let text = self.papers.entry(study.paper.clone()).or_default();
         for picture in &study.pictures {
-            let title = capitalised(&format!("{}: {}", picture.source, picture.title));
+            let title = match picture.source.as_str() {
+                "" => picture.title.clone(),
+                source => capitalised(&format!("{source}: {}", picture.title)),
+            };
             let _ = write!(text, "\n### {title}\n\n");
             *text += &drawing(name, folder, picture);
             *text += &values(study, findings, picture);
