@@ -32,7 +32,8 @@ fn samples_of_a_cpu_that_goes_offline_are_kept() {
         return;
     }
     let _lock = lock_machine();
-    let running = Running::start(&mut command("run cyclic --cpus 0-1 --for 3s --json"));
+    // On a busy machine it takes the kernel seconds to take a CPU offline.
+    let running = Running::start(&mut command("run cyclic --cpus 0-1 --for 9s --json"));
     pause(Duration::from_millis(1_200));
     let offline = Offline::take();
     let output = running.finish();
@@ -41,6 +42,6 @@ fn samples_of_a_cpu_that_goes_offline_are_kept() {
     let record = output.record();
     assert!(record.warnings.iter().any(|warning| warning.code == "cpu-offline"), "{output:?}");
     let periods = |n: usize| record.series[n].counts.recorded + record.series[n].counts.missed;
-    assert!(periods(0) >= 3_000, "the other CPU must continue: {}", periods(0));
-    assert!((1..3_000).contains(&periods(1)), "{}", periods(1));
+    assert!(periods(0) >= 9_000, "the other CPU must continue: {}", periods(0));
+    assert!((1..9_000).contains(&periods(1)), "{}", periods(1));
 }
