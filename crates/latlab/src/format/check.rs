@@ -44,7 +44,7 @@ pub(crate) fn text(report: &Report, rules: &[Rule]) -> String {
 /// The verdict in one line.
 pub(crate) fn verdict(report: &Report, rules: &[Rule]) -> String {
     let failing: Vec<_> = report.failing(rules).collect();
-    let cycles: u64 = report.threads.iter().map(|thread| thread.cycle.count).sum();
+    let cycles = cycles(report);
     if report.verdict(rules) == Verdict::RealTime {
         let all = report.threads.iter().map(|thread| thread.breaches.len()).sum::<usize>() as u64;
         let (what, other) = match rules {
@@ -244,6 +244,11 @@ pub(crate) fn problems(report: &PartsReport) -> Vec<String> {
     there.map(|(count, what)| format!("marks: {count} {what}")).collect()
 }
 
+/// The cycles of all threads.
+fn cycles(report: &Report) -> u64 {
+    report.threads.iter().map(|thread| thread.cycle.count).fold(0, u64::saturating_add)
+}
+
 /// The leading cause of a thread's overruns, in one line.
 pub(crate) fn leading(thread: &ThreadReport) -> Option<String> {
     let cycle = &thread.cycle;
@@ -280,8 +285,8 @@ fn is_inherited(reason: &Reason) -> bool {
 
 /// The share of a cause in percent of all.
 pub(crate) fn share(reason: &Reason, cycle: &CycleReport) -> String {
-    let whole: u64 = causes(cycle).map(|one| one.total.0).sum();
-    match (u128::from(reason.total.0) * 100).checked_div(u128::from(whole)) {
+    let whole: u128 = causes(cycle).map(|one| u128::from(one.total.0)).sum();
+    match (u128::from(reason.total.0) * 100).checked_div(whole) {
         None | Some(0) => "< 1 %".to_owned(),
         Some(percent) => format!("{percent} %"),
     }
@@ -332,7 +337,7 @@ pub(crate) fn cases(report: &Report, rules: &[Rule]) -> Vec<TestCase> {
         let breaches: Vec<String> =
             report.breaches().filter(is_it).map(|(_, breach)| short(breach)).collect();
         let failed = report.failing(rules).any(|one| is_it(&one));
-        let cycles: u64 = report.threads.iter().map(|thread| thread.cycle.count).sum();
+        let cycles = cycles(report);
         let reason = match (breaches.as_slice(), failed) {
             ([], _) => format!("no breach in {}", counted(cycles, "cycle")),
             (some, true) => some.join("; "),
