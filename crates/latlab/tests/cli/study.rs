@@ -123,6 +123,20 @@ fn study_on_this_machine_leaves_out_cells_of_other_kernels() {
     for said in ["no value for standard.worst", "0 of 6 repetitions agree"] {
         assert!(output.stdout.contains(said), "no '{said}' in {output:?}");
     }
+    // Neither a cell alone nor stored records may be of another kernel.
+    let out = folder.path().join("out");
+    let words = |more: &str| format!("study {study} --on native --out {} {more}", out.display());
+    let refused = latlab(&words("--cell 1"));
+    assert_eq!(refused.code(), Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("it is a kernel with timers at ticks"), "{refused:?}");
+    latlab_succeeds(&words("--cell 2"));
+    for path in entries(&out.join("records")) {
+        let name = path.file_name().and_then(|name| name.to_str()).expect("it is a label");
+        let copy = path.with_file_name(name.replace("rt", "standard"));
+        fs::copy(&path, copy).expect("the folder can be written");
+    }
+    let merged = latlab_succeeds(&words("--merge"));
+    assert!(merged.stderr.contains("cell standard can't be asked here"), "{merged:?}");
     for other in [ticks, image] {
         let study = write_study(folder.path(), &text.replace(&any, &other));
         let output = latlab(&format!("study {study} --on native"));
