@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// What the file system says of a file, which changes with its contents: to compare it takes no
 /// time, where the digest of a guest's memory takes longer than all the rest of its start.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     inode: u64,
     bytes: u64,
@@ -26,7 +26,7 @@ impl Identity {
 }
 
 /// The identity of a file, and the digest of its contents.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Seal {
     digest: String,
     identity: Identity,

@@ -32,7 +32,7 @@ fn samples_of_a_cpu_that_goes_offline_are_kept() {
         return;
     }
     let _lock = lock_machine();
-    // On a busy machine it takes the kernel seconds to take a CPU offline.
+    // On a busy machine it takes the kernel seconds to take a CPU offline: 3 s were too short.
     let running = Running::start(&mut command("run cyclic --cpus 0-1 --for 9s --json"));
     pause(Duration::from_millis(1_200));
     let offline = Offline::take();

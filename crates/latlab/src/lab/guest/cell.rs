@@ -322,7 +322,7 @@ mod tests {
             modules: Some(folder.path().to_owned()),
             digest: String::new(),
             folder: folder.path().to_owned(),
-            seal: Seal::default(),
+            seal: Seal::of(folder.path(), b"").unwrap(),
         };
         let modules = |skip_missing: bool| {
             let plan = json!({
