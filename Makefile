@@ -194,7 +194,7 @@ kernels: $(LATLAB)
 	tools/need cc=gcc flex=flex bison=bison bc=bc perl=perl xz=xz-utils pahole=dwarves libelf.a=libelf-dev
 	for kernel in $(KERNELS); do $(LATLAB) kernel build $$kernel || exit 1; done
 
-# Repeats the studies whose tables are in docs/results/. Takes two hours without cached results. The same
+# Repeats the studies whose tables are in docs/results/. Takes four hours without cached results. The same
 # program on the same kernels writes the same bytes.
 studies: KERNELS = monolithic preemptible
 studies: kernels

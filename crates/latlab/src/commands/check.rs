@@ -44,7 +44,7 @@ Examples:
 /// It needs root, or the capabilities CAP_BPF and CAP_PERFMON, and a kernel with BTF.
 ///
 /// Exit codes: 0 real-time; 1 there is an error or, with --fail-on, a breach of a rule named there,
-/// which may be a warning; 2 wrong input, as a program without a cycle; 3 this machine can't check; 4 a check in a
+/// which may be a warning; 2 wrong input, such as a program without a cycle; 3 this machine can't check; 4 a check in a
 /// guest was ended (Ctrl-C).
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -16,7 +16,7 @@ Examples:
   source <(latlab generate bash)
   latlab generate zsh > ~/.zfunc/_latlab       in a folder of $fpath
   latlab generate fish > ~/.config/fish/completions/latlab.fish
-  latlab generate adapt.toml > /etc/latlab/adapt.toml";
+  mkdir -p /etc/latlab && latlab generate adapt.toml > /etc/latlab/adapt.toml";
 
 /// Print the manual pages, completions for a shell, a configuration, or the reference
 #[derive(Debug, clap::Args)]
