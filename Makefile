@@ -28,7 +28,9 @@ DEBIAN   := $(or $(CROSS),$(shell dpkg --print-architecture 2>/dev/null))
 # The variables by which cargo links programs, and starts those of tests through another program.
 LINKER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER
 RUNNER  := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
-SOURCES := $(shell git ls-files crates 2>/dev/null || find crates -type f) Cargo.toml Cargo.lock
+# The program contains the sources of the test driver and of the plugin.
+SOURCES := $(shell git ls-files crates kmod plugin .cargo 2>/dev/null || find crates kmod plugin .cargo -type f) Cargo.toml Cargo.lock
+CARGO_OUT := $(or $(CARGO_TARGET_DIR),target)/$(TARGET)
 
 BPF     := $(addprefix crates/latlab-bpf/src/,check.bpf.o recorder.bpf.o wakers.bpf.o)
 # Libraries and tools for linking the program.
@@ -47,13 +49,16 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 
 .PHONY: build library install packages packages-test demo test boards truth torture checked fuzz deny kernels studies lint bench bpf reference book clean
 
+# A target that is half written is not newer than its sources.
+.DELETE_ON_ERROR:
+
 build: $(LATLAB)
 
 $(LATLAB): $(SOURCES) $(CHARTS)
 	tools/need cargo= $(LIBRARIES) $(if $(CROSS),$(FOREIGN))
 	$(if $(CROSS),! command -v rustup >/dev/null || rustup --quiet target add $(TARGET))
 	$(if $(CROSS),$(LINKER)=$(GNU)-gcc) cargo build --release --locked --package latlab --target $(TARGET)
-	mkdir -p dist && cp -f target/$(TARGET)/release/latlab $@
+	mkdir -p dist && cp -f $(CARGO_OUT)/release/latlab $@
 
 library: $(PERIOD).a $(PERIOD).so
 
@@ -63,7 +68,7 @@ $(PERIOD).a: $(SOURCES)
 	$(if $(CROSS),! command -v rustup >/dev/null || rustup --quiet target add $(TARGET))
 	cargo rustc --profile library --locked --package latlab-period --features c --crate-type staticlib --target $(TARGET)
 	mkdir -p $(@D)
-	$(GNU:%=%-)strip --strip-debug -o $@ $(or $(CARGO_TARGET_DIR),target)/$(TARGET)/library/liblatlab_period.a
+	$(GNU:%=%-)strip --strip-debug -o $@ $(CARGO_OUT)/library/liblatlab_period.a
 
 # Linked without the C library, so that it takes its functions, whichever and of whatever version, from the
 # program that loads it: the wheel is for glibc and musl.
@@ -75,6 +80,7 @@ $(PERIOD).so: $(PERIOD).a
 # Installs the program, the library for loops, manual pages, completions for three shells, and the unit of the daemon.
 install: INTO = $(DESTDIR)$(PREFIX)
 install: $(LATLAB) $(PERIOD).a $(PERIOD).so
+	$(if $(CROSS),$(MAKE) ARCH=native build)
 	install -D $(LATLAB) $(INTO)/bin/latlab
 	install -D --mode=644 --target-directory=$(INTO)/include crates/latlab-period/include/latlab-period.h crates/latlab-period/include/latlab-mark.h
 	install -D --mode=644 $(PERIOD).a $(INTO)/lib/liblatlab-period.a
