@@ -55,8 +55,10 @@ pub struct Comparison {
     pub scans: Vec<ScanPair>,
     /// Latencies and scans that only one side has, in words.
     pub unmatched: Vec<String>,
-    /// Differences between the machines.
+    /// Differences between the machines of the first runs.
     pub machine: Vec<Difference>,
+    /// Differences between the machines of each side's runs.
+    pub machine_of_runs: (Vec<Difference>, Vec<Difference>),
     /// Differences between the plans.
     pub plan: Vec<Difference>,
 }
@@ -145,6 +147,7 @@ fn compare_by(
         scans,
         unmatched,
         machine: differences(&a.whole.machine, &b.whole.machine),
+        machine_of_runs: (a.machine_differences(), b.machine_differences()),
         plan: differences(&a.whole.plan, &b.whole.plan),
     })
 }

@@ -1,5 +1,6 @@
 //! The runs of both sides, and their order, which decides how they are compared.
 
+use super::difference::{Difference, differences};
 use super::turns::Look;
 use super::verdict::LEVEL;
 use crate::machine::TimeDomain;
@@ -109,6 +110,18 @@ impl<'a> Side<'a> {
     /// Number of runs that ended before their plans did.
     pub(super) fn cut_short(&self) -> usize {
         self.runs.iter().filter(|run| run.cut_short().is_some()).count()
+    }
+
+    /// The fields in which the machines of the runs differ, each once: its value in the first run,
+    /// and in the first run that has another.
+    pub(super) fn machine_differences(&self) -> Vec<Difference> {
+        let mut found: Vec<Difference> = Vec::new();
+        for run in &self.runs {
+            let mut new = differences(&self.runs[0].machine, &run.machine);
+            new.retain(|one| !found.iter().any(|known| known.field == one.field));
+            found.extend(new);
+        }
+        found
     }
 
     /// Seeds of the runs.

@@ -48,6 +48,21 @@ fn around(middle: u64, nth: u64) -> Vec<u64> {
     (0..2_000).map(|n| middle + n + nth % 3 * 10).collect()
 }
 
+/// Somebody changed the machine between two runs of one side.
+#[test]
+fn machines_of_one_side_that_differ_are_named_once() {
+    let (a, mut b) = sides(6, 2);
+    for run in &mut b[3..] {
+        run.machine.governor = Some("powersave".to_owned());
+    }
+    let comparison = compare(&a, &b).unwrap();
+    let (of_a, of_b) = &comparison.machine_of_runs;
+    assert!(comparison.machine.is_empty() && of_a.is_empty(), "{comparison:?}");
+    let fields: Vec<&str> = of_b.iter().map(|one| one.field.as_str()).collect();
+    assert_eq!(fields, ["governor"]);
+    assert_eq!(of_b[0].changes()[0].b, "powersave");
+}
+
 /// Interleaved runs; the latencies of the second side are `times` as long.
 fn sides(runs: u64, times: u64) -> (Vec<Record>, Vec<Record>) {
     let side = |late: u64, offset: u64| {

@@ -17,6 +17,7 @@ pub struct Worker {
     child: Child,
     page: SharedPage,
     asked: bool,
+    killed: bool,
     ended: Option<(ExitStatus, Nanos)>,
 }
 
@@ -30,7 +31,7 @@ impl Worker {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.process_group(0);
         inherit(&mut command, &page);
-        Ok(Worker { child: command.spawn()?, page, asked: false, ended: None })
+        Ok(Worker { child: command.spawn()?, page, asked: false, killed: false, ended: None })
     }
 
     /// The counters that it shares with this process.
@@ -74,21 +75,25 @@ impl Worker {
         if words.trim().is_empty() { status.to_string() } else { words.trim().to_owned() }
     }
 
-    /// Asks it to stop, waits for it for at most 2 s, and kills it after that. Returns the CPU time
-    /// of the worker and its children.
-    pub fn stop(&mut self) -> Nanos {
-        const PATIENCE: Nanos = Nanos::from_secs(2);
-        const STEP: Nanos = Nanos::from_millis(1);
-        self.ask_to_stop();
-        let deadline = crate::clock::now() + PATIENCE;
-        while self.is_alive() && crate::clock::now() < deadline {
-            crate::clock::sleep_for(STEP);
+    /// CPU time of the worker and its children. None if it still exists.
+    pub fn cpu_time(&self) -> Option<Nanos> {
+        self.ended.map(|(_, cpu)| cpu)
+    }
+
+    /// Asks workers to stop, and kills those that still run after 2 s. Those that still exist 2 s
+    /// later wait in the kernel, for example for a disk that does not answer (uninterruptible
+    /// sleep): they end when that wait ends.
+    pub fn stop<'a>(workers: impl Iterator<Item = &'a mut Worker>) {
+        let mut running: Vec<&mut Worker> = workers.collect();
+        for worker in &mut running {
+            worker.ask_to_stop();
         }
-        if self.ended.is_none() {
-            self.kill_group();
-            self.reap();
+        wait_for(&mut running);
+        for worker in &mut running {
+            worker.killed = true;
+            worker.kill_group();
         }
-        self.ended.map_or(Nanos(0), |(_, cpu)| cpu)
+        wait_for(&mut running);
     }
 
     /// Kills its process group: the worker and the children that it left.
@@ -116,6 +121,22 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.stop();
+        if !self.killed {
+            Worker::stop(std::iter::once(self));
+        }
+    }
+}
+
+/// Waits for workers to end, for at most 2 s; those that still run remain in the list.
+fn wait_for(running: &mut Vec<&mut Worker>) {
+    const PATIENCE: Nanos = Nanos::from_secs(2);
+    const STEP: Nanos = Nanos::from_millis(1);
+    let deadline = crate::clock::now() + PATIENCE;
+    loop {
+        running.retain_mut(|worker| worker.is_alive());
+        if running.is_empty() || crate::clock::now() > deadline {
+            return;
+        }
+        crate::clock::sleep_for(STEP);
     }
 }

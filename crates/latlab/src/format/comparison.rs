@@ -49,6 +49,12 @@ pub(crate) fn text(
         let _ = writeln!(text, "\n{unmatched}");
     }
     text += &differences_text("machines", &comparison.machine);
+    let (of_a, of_b) = &comparison.machine_of_runs;
+    for (side, differences) in [("A", of_a), ("B", of_b)] {
+        if !differences.is_empty() {
+            text += &differences_text(&format!("machines of the runs of {side}"), differences);
+        }
+    }
     text + &differences_text("plans", &comparison.plan)
 }
 

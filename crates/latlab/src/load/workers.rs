@@ -42,13 +42,12 @@ impl Loads {
         Ok(())
     }
 
-    /// Stops all loads. Returns their work, and a warning for each that ended too early.
+    /// Stops all loads. Returns their work, and a warning for each worker that ended too early or
+    /// that could not be ended.
     pub(crate) fn stop(mut self) -> (Vec<Work>, Vec<Warning>) {
         let mut warnings = Vec::new();
-        for worker in self.0.iter_mut().flat_map(|load| &mut load.processes) {
-            worker.ask_to_stop();
-        }
-        let work = self.0.iter_mut().map(|load| load.stop(&mut warnings)).collect();
+        Worker::stop(self.0.iter_mut().flat_map(|load| &mut load.processes));
+        let work = self.0.iter_mut().map(|load| load.work(&mut warnings)).collect();
         (work, warnings)
     }
 }
@@ -84,7 +83,8 @@ impl Workers {
         Ok(started)
     }
 
-    fn stop(&mut self, warnings: &mut Vec<Warning>) -> Work {
+    /// What its workers did, now that they are stopped.
+    fn work(&mut self, warnings: &mut Vec<Warning>) -> Work {
         let (mut done, mut cpu_ns) = (0, Nanos(0));
         for worker in &mut self.processes {
             if worker.ended_by_itself() {
@@ -92,7 +92,16 @@ impl Workers {
                 let text = format!("the load {} ended before the run did: {why}", self.name);
                 warnings.push(Warning::new("load-ended", text));
             }
-            cpu_ns = cpu_ns + worker.stop();
+            let used = worker.cpu_time();
+            if used.is_none() {
+                let text = format!(
+                    "a worker of the load {} can't be ended while it waits in the kernel, for \
+                     example for a disk that does not answer; its CPU time is not counted",
+                    self.name
+                );
+                warnings.push(Warning::new("load-stuck", text));
+            }
+            cpu_ns = cpu_ns + used.unwrap_or(Nanos(0));
             done += worker.progress().done();
         }
         Work { load: self.name.clone(), unit: self.unit.to_owned(), done, cpu_ns }

@@ -121,7 +121,8 @@ impl Coordination {
         self.is_stopped(index) && self.demoted.load(SeqCst)
     }
 
-    fn stopped_threads(&self) -> Vec<i32> {
+    /// The threads of samplers that are to stop.
+    pub(super) fn stopped_threads(&self) -> Vec<i32> {
         let samplers = self.thread_ids.iter().map(|thread| thread.load(SeqCst)).enumerate();
         let second_tasks = self.second_tasks().clone();
         let all = samplers.filter(|(_, thread)| *thread != 0).chain(second_tasks);

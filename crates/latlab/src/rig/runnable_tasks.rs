@@ -2,75 +2,65 @@
 
 use super::Sampler;
 use super::coordination::Coordination;
+use super::second_task::StopSecondTasks;
 use crate::failure::failed;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, sched};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::{Builder, Scope};
 
-/// Number of tasks that have started, and whether they are to end.
-#[derive(Default)]
-struct RunnableTasks {
+/// The runnable tasks of the sampler with this index.
+struct RunnableTasks<'a> {
+    coordination: &'a Coordination,
+    index: usize,
+    /// Number of tasks that have started.
     started: AtomicU32,
-    stop: AtomicBool,
-}
-
-/// Stops the tasks when dropped, however the measurement ends.
-struct StopRunnableTasks<'a>(&'a RunnableTasks);
-
-impl Drop for StopRunnableTasks<'_> {
-    fn drop(&mut self) {
-        self.0.stop.store(true, Relaxed);
-    }
 }
 
 impl Sampler<'_> {
-    /// Measures with `body` while `tasks` ordinary tasks compute on the same CPUs. They run at nice
-    /// 19, because an observer may have to run on these CPUs as well.
+    /// Measures with `body` while `tasks` ordinary tasks compute on the same CPUs, and stops the
+    /// sampler. They run at nice 19, because an observer may have to run on these CPUs as well.
     pub(crate) fn with_runnable_tasks(
         &mut self,
         tasks: u32,
         body: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (coordination, index, runnable) =
-            (self.coordination, self.index(), RunnableTasks::default());
+        let (coordination, index) = (self.coordination, self.index());
+        let runnable = RunnableTasks { coordination, index, started: AtomicU32::new(0) };
         std::thread::scope(|scope| {
-            let _stop = StopRunnableTasks(&runnable);
-            (0..tasks).try_for_each(|_| runnable.spawn(scope, coordination))?;
-            runnable.wait_until_started(tasks, || coordination.is_stopped(index))?;
+            let _stop = StopSecondTasks(coordination, index);
+            (0..tasks).try_for_each(|_| runnable.spawn(scope))?;
+            runnable.wait_until_started(tasks)?;
             body(self)
         })
     }
 }
 
-impl RunnableTasks {
-    fn spawn<'scope>(
-        &'scope self,
-        scope: &'scope Scope<'scope, '_>,
-        coordination: &'scope Coordination,
-    ) -> io::Result<()> {
+impl RunnableTasks<'_> {
+    fn spawn<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> io::Result<()> {
         let thread = Builder::new().name("runnable".to_owned()).stack_size(64 * 1024);
-        thread.spawn_scoped(scope, || self.run(coordination)).map(drop)
+        thread.spawn_scoped(scope, || self.run()).map(drop)
     }
 
     /// Body of one task. It starts with the policy of the measuring thread, so that all tasks have
     /// started as soon as that thread sleeps, and none waits behind those that already compute.
-    fn run(&self, coordination: &Coordination) {
+    fn run(&self) {
+        let _registered = self.coordination.register_second_task(self.index);
         self.started.fetch_add(1, Relaxed);
         if let Err(error) = sched::set_nice(19) {
-            return coordination.fail(failed("a runnable task", error));
+            return self.coordination.fail(failed("a runnable task", error));
         }
-        while !self.stop.load(Relaxed) {
+        while !self.coordination.is_stopped(self.index) {
             compute();
         }
     }
 
     /// Waits until all tasks have started or the sampler is to stop.
-    fn wait_until_started(&self, tasks: u32, is_stopped: impl Fn() -> bool) -> io::Result<()> {
+    fn wait_until_started(&self, tasks: u32) -> io::Result<()> {
         const TIMEOUT: Nanos = Nanos::from_secs(20);
         let deadline = clock::now() + TIMEOUT;
-        while self.started.load(Relaxed) < tasks && !is_stopped() {
+        while self.started.load(Relaxed) < tasks && !self.coordination.is_stopped(self.index) {
             if clock::now() > deadline {
                 let started = self.started.load(Relaxed);
                 let why = format!("only {started} of {tasks} runnable tasks ran within {TIMEOUT}");

@@ -30,7 +30,7 @@ impl SecondTask<'_> {
 }
 
 /// Stops the second tasks of a sampler when dropped, however the measurement ends.
-struct StopSecondTasks<'a>(&'a Coordination, usize);
+pub(super) struct StopSecondTasks<'a>(pub(super) &'a Coordination, pub(super) usize);
 
 impl Drop for StopSecondTasks<'_> {
     fn drop(&mut self) {

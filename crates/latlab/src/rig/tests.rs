@@ -117,3 +117,21 @@ fn second_task_that_ends_early_fails_probe() {
     let (ended, _) = run(|sampler| sampler.with_second_task(Policy::Other, refuse, measure));
     assert_eq!(ended, Err("a second task of the probe: no more".to_owned()));
 }
+
+/// A task of higher priority may have their CPU when the probe ends: they are interrupted and
+/// demoted as its other threads are.
+#[test]
+fn runnable_tasks_are_known_until_they_have_ended() {
+    let stopped = |sampler: &Sampler<'_>| sampler.coordination.stopped_threads().len();
+    let (ended, _) = run(|sampler| {
+        sampler.with_runnable_tasks(3, |sampler| {
+            assert_eq!(stopped(sampler), 0, "none is stopped while it measures");
+            sampler.coordination.stop(sampler.index());
+            assert_eq!(stopped(sampler), 4, "its own thread and three tasks");
+            Ok(())
+        })?;
+        assert_eq!(stopped(sampler), 1);
+        Ok(())
+    });
+    assert_eq!(ended, Ok(()));
+}

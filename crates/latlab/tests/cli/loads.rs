@@ -358,6 +358,30 @@ fn disk_that_fills_up_does_not_lose_the_record() {
     assert!(output.record().series[0].counts.recorded > 0);
 }
 
+/// A frozen file system stands for a disk that does not answer: writers sleep in the kernel, and
+/// SIGKILL does not end them.
+#[test]
+fn worker_that_waits_for_a_disk_does_not_keep_a_run_from_ending() {
+    if !root() {
+        return;
+    }
+    if !Path::new("/dev/loop-control").exists() {
+        return not_run(Missing::Optional, "there are no loop devices");
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let script = "disk=$1/disk; mkdir \"$disk\"; truncate -s 64M \"$1/image\"; \
+                  mke2fs -q -t ext4 \"$1/image\"; mount -o loop \"$1/image\" \"$disk\"; shift; \
+                  (sleep 1.5; fsfreeze -f \"$disk\"; sleep 12; fsfreeze -u \"$disk\") & \
+                  timeout -s KILL 11 \"$@\" --load \"disk:dir=$disk,size=1MiB\" && echo ended; wait; exit";
+    let words = "run --policy other --for 3s --json";
+    let output = run(&mut in_mount_namespace(script, folder.path(), words));
+    let json = output.stdout.strip_suffix("ended\n").expect("it ends before the disk answers");
+    let record: Record = serde_json::from_str(json).unwrap_or_else(|e| panic!("{e}: {output:?}"));
+    assert!(record.work[0].done > 0, "it wrote before: {record:?}");
+    assert!(record.warnings.iter().any(|warning| warning.code == "load-stuck"), "{record:?}");
+}
+
 #[test]
 fn command_runs_again_and_counts_its_ends() {
     let _lock = lock_machine();
