@@ -234,8 +234,10 @@ fn remove_abandoned(path: &Path, name: &str) {
         let other = entry.file_name().to_string_lossy().into_owned();
         let file = entry.file_type().is_ok_and(|kind| kind.is_file());
         if file && other.starts_with(&prefix) && other.ends_with(TEMPORARY) {
-            let locked = File::open(entry.path()).map(|file| file.try_lock());
-            if matches!(locked, Ok(Ok(()))) {
+            let Ok(file) = File::open(entry.path()) else { continue };
+            // Removed while it is locked: another process may have created it just now, and takes
+            // one that it can lock for its own.
+            if file.try_lock().is_ok() {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
@@ -344,6 +346,23 @@ mod tests {
         names.sort();
         assert_eq!(names, [".other.json.x7Ab2c.tmp", "record.json"]);
         assert_eq!(std::fs::read(&path).unwrap(), b"later");
+    }
+
+    /// Each takes the temporary file of another, which is not locked yet, for an abandoned one.
+    #[test]
+    fn file_begun_by_several_at_once_is_written_by_each() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.json");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..300 {
+                        Pending::begin(&path, 0).unwrap().finish(b"whole").unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(names(folder.path()), ["record.json"]);
     }
 
     #[test]
