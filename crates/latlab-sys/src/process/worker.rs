@@ -83,8 +83,7 @@ impl Worker {
     /// Asks workers to stop, and kills those that still run after 2 s. Those that still exist 2 s
     /// later wait in the kernel, for example for a disk that does not answer (uninterruptible
     /// sleep): they end when that wait ends.
-    pub fn stop<'a>(workers: impl Iterator<Item = &'a mut Worker>) {
-        let mut running: Vec<&mut Worker> = workers.collect();
+    pub fn stop(mut running: Vec<&mut Worker>) {
         for worker in &mut running {
             worker.ask_to_stop();
         }
@@ -122,7 +121,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         if !self.killed {
-            Worker::stop(std::iter::once(self));
+            Worker::stop(vec![self]);
         }
     }
 }

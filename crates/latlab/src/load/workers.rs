@@ -46,7 +46,7 @@ impl Loads {
     /// that could not be ended.
     pub(crate) fn stop(mut self) -> (Vec<Work>, Vec<Warning>) {
         let mut warnings = Vec::new();
-        Worker::stop(self.0.iter_mut().flat_map(|load| &mut load.processes));
+        Worker::stop(self.0.iter_mut().flat_map(|load| &mut load.processes).collect());
         let work = self.0.iter_mut().map(|load| load.work(&mut warnings)).collect();
         (work, warnings)
     }
