@@ -108,19 +108,29 @@ fn of_fields(value: &Value, fields: &Map<String, Value>) -> String {
     }
 }
 
-/// Fields of a machine that are measured, and vary from run to run on the same machine.
-const MEASURED: [&str; 3] = ["clock_read_ns", "record_ns", "counters"];
+/// Fields of a machine, also those within others, that are measured, and vary from run to run on the
+/// same machine.
+const MEASURED: [&str; 4] = ["clock_read_ns", "record_ns", "counters", "swap_used_kib"];
+
+/// Removes measured fields.
+fn remove_measured(fields: &mut Map<String, Value>) {
+    fields.retain(|name, _| !MEASURED.contains(&name.as_str()));
+    fields.values_mut().filter_map(Value::as_object_mut).for_each(remove_measured);
+}
 
 /// Returns the top-level fields in which two values of one type differ.
 pub(super) fn differences<T: Serialize>(a: &T, b: &T) -> Vec<Difference> {
     let fields = |x: &T| match serde_json::to_value(x) {
-        Ok(Value::Object(map)) => map,
+        Ok(Value::Object(mut map)) => {
+            remove_measured(&mut map);
+            map
+        }
         _ => Map::new(),
     };
     let (a, b) = (fields(a), fields(b));
     let mut names: Vec<&String> =
         a.keys().chain(b.keys().filter(|k| !a.contains_key(*k))).collect();
-    names.retain(|name| !MEASURED.contains(&name.as_str()) && a.get(*name) != b.get(*name));
+    names.retain(|name| a.get(*name) != b.get(*name));
     let value =
         |map: &Map<String, Value>, name: &str| map.get(name).cloned().unwrap_or(Value::Null);
     names

@@ -48,14 +48,21 @@ pub(crate) fn text(
     for unmatched in &comparison.unmatched {
         let _ = writeln!(text, "\n{unmatched}");
     }
-    text += &differences_text("machines", &comparison.machine);
+    text + &machines_text(comparison) + &differences_text("plans", &comparison.plan)
+}
+
+/// The differences between the machines of the sides, then between those of each side's runs.
+fn machines_text(comparison: &Comparison) -> String {
     let (of_a, of_b) = &comparison.machine_of_runs;
+    let alike = of_a.is_empty() && of_b.is_empty();
+    let subject = if alike { "machines" } else { "machines of the first runs" };
+    let mut text = differences_text(subject, &comparison.machine);
     for (side, differences) in [("A", of_a), ("B", of_b)] {
         if !differences.is_empty() {
             text += &differences_text(&format!("machines of the runs of {side}"), differences);
         }
     }
-    text + &differences_text("plans", &comparison.plan)
+    text
 }
 
 /// The comparison as JSON, with the verdict of each latency.
@@ -211,4 +218,33 @@ fn differences_text(subject: &str, differences: &[Difference]) -> String {
         let _ = writeln!(text, "  {path}: {a} → {b}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::picture::tests::source;
+    use latlab_core::compare::compare;
+
+    /// The machines of all runs are alike, or that of the last run of B was changed.
+    #[test]
+    fn machines_do_not_differ_where_no_run_has_another() {
+        let run = |at: u64, governor: &str| {
+            let mut record = source("run", 1).record;
+            record.started = Nanos::from_secs(at);
+            record.machine.governor = Some(governor.to_owned());
+            record
+        };
+        let machines = |last: &str| {
+            let b = [run(2, "performance"), run(3, last)];
+            let compared = compare(&[run(1, "performance")], &b).unwrap();
+            machines_text(&compared)
+        };
+        assert_eq!(machines("performance"), "\nthe machines do not differ\n");
+        assert_eq!(
+            machines("powersave"),
+            "\nthe machines of the first runs do not differ\n\nthe machines of the runs of B differ in\n  \
+             governor: performance → powersave\n"
+        );
+    }
 }
