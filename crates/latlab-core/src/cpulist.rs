@@ -40,6 +40,12 @@ impl CpuList {
         self.0.contains(&cpu)
     }
 
+    /// Returns the set as a user would name it: `CPU 2`, `CPUs 0-3`.
+    pub fn in_words(&self) -> String {
+        let noun = if self.len() == 1 { "CPU" } else { "CPUs" };
+        format!("{noun} {self}")
+    }
+
     /// Returns the CPUs of this set that are not in `other`.
     #[must_use]
     pub fn minus(&self, other: &CpuList) -> CpuList {

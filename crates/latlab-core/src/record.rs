@@ -14,6 +14,7 @@ pub use sample::{Charge, Sample, worst_first};
 pub use series::{Counts, Disturbed, Schedule, Series, WarmUp};
 
 use self::explained::Explained;
+use crate::cpulist::CpuList;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::proof::Proofs;
@@ -88,6 +89,14 @@ impl Record {
             changes: Vec::new(),
             warnings: Vec::new(),
         }
+    }
+
+    /// Returns the CPU that a sample was measured on, or the CPUs where its probe uses several
+    /// together.
+    pub fn cpus_of(&self, sample: &Sample) -> CpuList {
+        let is_origin = |s: &&Series| (&s.probe, s.cpu) == (&sample.probe, sample.cpu);
+        let origin = self.series.iter().find(is_origin);
+        origin.map_or_else(|| CpuList::from_iter([sample.cpu]), Series::cpus)
     }
 
     /// Returns the warning of a run that ended before its plan did, if it is one: it was interrupted,

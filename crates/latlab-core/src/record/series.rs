@@ -141,9 +141,9 @@ impl Series {
         self.probe.starts_with("scan.")
     }
 
-    /// Returns the CPU, or the CPUs, that it was measured on, for display.
-    pub fn cpus(&self) -> String {
-        self.together.as_ref().map_or_else(|| self.cpu.to_string(), CpuList::to_string)
+    /// Returns the CPU, or the CPUs, that it was measured on.
+    pub fn cpus(&self) -> CpuList {
+        self.together.clone().unwrap_or_else(|| CpuList::from_iter([self.cpu]))
     }
 
     /// Whether `other` is the same latency, measured under the same conditions.

@@ -24,17 +24,14 @@ const STANDS_OUT: f64 = 2.0;
 /// and how it compares with the median. None for a record without samples.
 pub fn worst(record: &Record) -> Option<String> {
     let worst = record.worst.first()?;
-    let alike = alike(record, worst);
-    let place = alike.iter().find(|series| series.cpu == worst.cpu);
-    let cpus = place.map_or_else(|| worst.cpu.to_string(), |series| series.cpus());
-    let noun = if cpus.contains(['-', ',']) { "CPUs" } else { "CPU" };
+    let cpus = record.cpus_of(worst).in_words();
     let run = if record.runs > 1 { " of its run" } else { "" };
     let against = ratio(record, worst).map_or(String::new(), |(ratio, median)| {
         let digits = usize::from(ratio < 10.0);
         format!(", {ratio:.digits$} times the median ({median})")
     });
     Some(format!(
-        "Worst sample: {}{against}, of {} on {noun} {cpus}, {} after the start{run}.",
+        "Worst sample: {}{against}, of {} on {cpus}, {} after the start{run}.",
         worst.latency, worst.probe, worst.at
     ))
 }

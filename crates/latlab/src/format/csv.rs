@@ -50,7 +50,7 @@ fn row(record: &Record, series: &Series) -> [String; COLUMNS.len()] {
         series.probe.clone(),
         series.span.0.clone(),
         series.span.1.clone(),
-        series.cpus(),
+        series.cpus().to_string(),
         series.schedule.policy.clone(),
         series.schedule.priority.to_string(),
         series.counts.recorded.to_string(),

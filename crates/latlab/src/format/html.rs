@@ -70,6 +70,21 @@ mod tests {
     use crate::format::picture::tests::{sample_explained, sample_scan, source};
 
     #[test]
+    fn latency_of_several_cpus_together_names_all() {
+        let mut source = source("hackbench", 1);
+        let record = &mut source.record;
+        record.series.truncate(1);
+        record.series[0].together = Some((0..3).collect());
+        record.worst[0].cpu = 0;
+        record.explained = sample_explained::record().explained;
+        let sources = [source];
+        let page = page(&sources, &charts(&sources));
+        let texts = [" on CPUs 0-2, p99.9", "cyclic · CPUs 0-2", ">0-2</td>"];
+        assert_eq!(texts.map(|text| page.contains(text)), [true; 3]);
+        assert!(!page.contains("CPU 0 ") && !page.contains("CPU 0<"));
+    }
+
+    #[test]
     fn record_text_never_becomes_markup() {
         let mut hostile = source("</script><b>x", 1);
         let text = "</script><script>alert(1)</script> & \"'";

@@ -54,7 +54,7 @@ fn record(pid: u32, source: &NamedRecord) -> Vec<Value> {
         tracks[place].0.push(sample);
         let tid = u32::try_from(place).unwrap_or(u32::MAX).saturating_add(1);
         if known.is_none() {
-            let title = format!("{} on CPU {}", sample.probe, sample.cpu);
+            let title = format!("{} on {}", sample.probe, source.record.cpus_of(sample).in_words());
             events.push(name("thread_name", pid, tid, &title));
         }
         events.extend(slices(pid, tid, sample));

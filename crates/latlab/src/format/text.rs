@@ -139,7 +139,7 @@ fn series_table(record: &Record) -> Table {
     for series in &record.series {
         let name = series_name(record, series);
         table.add_row(row(
-            &[name, series.cpus()],
+            &[name, series.cpus().to_string()],
             &[grouped(series.counts.recorded), grouped(series.counts.missed)],
             &[series.min, series.mean],
             series.quantiles,

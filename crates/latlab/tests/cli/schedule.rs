@@ -156,7 +156,7 @@ fn migrate_moves_and_wakes_task_on_another_cpu() {
         let series = &output.record().series[0];
         assert_eq!((series.span.1.as_str(), series.counts.recorded), (end, 40));
         assert!(series.min.0 > 100, "{series:?}");
-        assert_eq!(series.cpus(), "0-1");
+        assert_eq!(series.cpus().to_string(), "0-1");
     }
     latlab("run migrate --cpus 0 --count 1").assert_refused(3, &["CPU 0 is one", "cpus = 2"]);
 }

@@ -84,9 +84,9 @@ fn series_headline(subject: String, group: &[&Series]) -> Headline {
     let worst = group.iter().max_by_key(|series| series.max);
     let text = match worst.filter(|_| measured.count() > 0) {
         Some(worst) => format!(
-            "max {} on CPU {}, p99.9 {}, {} samples",
+            "max {} on {}, p99.9 {}, {} samples",
             micro(worst.max),
-            worst.cpu,
+            worst.cpus().in_words(),
             micro(measured.quantiles().p99_9),
             grouped(measured.count()),
         ),

@@ -124,7 +124,7 @@ fn worst(scope: Scope<'_>) -> Markup {
         let samples = record.worst.iter().map(|sample| {
             vec![
                 sample.probe.clone(),
-                sample.cpu.to_string(),
+                record.cpus_of(sample).to_string(),
                 micro(sample.at),
                 micro(sample.latency),
                 largest(record, sample),

@@ -117,7 +117,7 @@ fn series_row(source: &NamedRecord, nth: usize, series: &Series) -> Vec<(&'stati
         ("span_from", text(&series.span.0)),
         ("span_to", text(&series.span.1)),
         ("cpu", count(series.cpu.into())),
-        ("cpus", text(&series.cpus())),
+        ("cpus", text(&series.cpus().to_string())),
         ("load", text(&series.load.join(" "))),
         ("profile", maybe(series.profile.as_deref())),
         ("policy", text(&series.schedule.policy)),

@@ -89,9 +89,9 @@ fn causes(record: &Record, explained: &Explained, verbose: bool, width: Width) -
 fn time_line(record: &Record, sample: &Sample, verbose: bool, width: Width) -> String {
     let length = width.at_most(OTHERS + LENGTH).saturating_sub(OTHERS).max(8);
     let mut text = format!(
-        "\n{} on CPU {}, {} after the start: {} late\n",
+        "\n{} on {}, {} after the start: {} late\n",
         printable(&sample.probe),
-        sample.cpu,
+        record.cpus_of(sample).in_words(),
         sample.at,
         sample.latency,
     );

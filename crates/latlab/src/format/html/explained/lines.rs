@@ -25,7 +25,7 @@ pub(super) fn draw(record: &Record, worst: &[&Sample], colours: &CauseColours<'_
             text: String::new(),
         });
         drawing.row(Row {
-            name: format!("{} · CPU {}", sample.probe, sample.cpu),
+            name: format!("{} · {}", sample.probe, record.cpus_of(sample).in_words()),
             value: micro(sample.latency),
             blocks: std::iter::once(rest).chain(charges).collect(),
             note: largest(record, sample),
