@@ -38,6 +38,9 @@ pub(crate) fn explain(record: &Record) -> String {
     words.extend(plan.cgroup.iter().map(|folder| option("cgroup", folder)));
     let settings = plan.settings.iter().map(|set| format!("{}={}", set.knob, set.value));
     words.extend(settings.map(|setting| option("set", &setting)));
+    if plan.skip_missing {
+        words.push("--skip-missing".to_owned());
+    }
     if !plan.adapt.is_empty() {
         words.push(format!("--adapt={}", plan.adapt.join(",")));
     }
@@ -103,6 +106,7 @@ mod tests {
             length: Length::Count(500),
             settings: vec![Setting { knob: "ksm".to_owned(), value: "0".to_owned() }],
             warm_up: Nanos(0),
+            skip_missing: true,
             adapt: vec!["mode".to_owned()],
             seed: 7,
             ..record.plan
@@ -110,7 +114,7 @@ mod tests {
         assert_eq!(
             explain(&record),
             "latlab explain cyclic --load 'disk:dir=/a folder' --on lab:rt --cpus 1 --count 500 \
-             --warm-up 0ns --set ksm=0 --adapt=mode --seed 7"
+             --warm-up 0ns --set ksm=0 --skip-missing --adapt=mode --seed 7"
         );
     }
 }
