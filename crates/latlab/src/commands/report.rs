@@ -41,7 +41,8 @@ pub(crate) struct Report {
 impl Report {
     /// Reads all records before it writes anything.
     pub(crate) fn run(&self) -> Result<()> {
-        self.outputs.check_paths(&self.records)?;
+        let files = self.records.iter().map(|path| super::run_files(path));
+        self.outputs.check_paths(&files.collect::<Result<Vec<_>>>()?.concat())?;
         if let Some(checks) = checks(&self.records)? {
             return self.write_checks(&checks);
         }
@@ -93,9 +94,11 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<NamedRecord>> {
         let record = super::merged(&runs).ok_or_else(|| failed(&place, "there is no record"))?;
         let measured = record.series.iter().any(|series| series.counts.recorded > 0)
             || record.scans.iter().any(|scan| !scan.points.is_empty())
+            || !record.figures.is_empty()
             || record.explained.is_some();
         if !measured {
-            let why = "no series has a sample and no scan has a point: there is nothing to draw";
+            let why =
+                "it has no sample, no figure and no point of a scan: there is nothing to show";
             return Err(failed(&place, why));
         }
         if let Some(first) = sources.first() {

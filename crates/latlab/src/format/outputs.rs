@@ -16,15 +16,21 @@ pub(crate) static FORMATS: &[Format] =
 pub(crate) struct Outputs(Vec<(&'static Format, PathBuf)>);
 
 impl Outputs {
-    /// Returns an error if an output would overwrite one of the records.
+    /// Returns an error if an output would overwrite one of the records, or another output.
     pub(crate) fn check_paths(&self, records: &[PathBuf]) -> Result<()> {
+        let records: Vec<PathBuf> = records.iter().filter_map(|path| file_at(path)).collect();
+        let mut written = Vec::new();
         let files = self.0.iter().filter(|(format, _)| format.destination != Destination::Folder);
         for (_, path) in files {
-            let real = path.canonicalize().ok();
-            if real.is_some() && records.iter().any(|record| record.canonicalize().ok() == real) {
-                let place = path.display().to_string();
-                return Err(failed(&place, "this is a record: name another file to write"));
+            let Some(file) = file_at(path) else { continue };
+            let refused = |why| Err(failed(&path.display().to_string(), why));
+            if records.contains(&file) {
+                return refused("this is a record: name another file to write");
             }
+            if written.contains(&file) {
+                return refused("two outputs would be written to this file: name another one");
+            }
+            written.push(file);
         }
         Ok(())
     }
@@ -61,6 +67,16 @@ impl Outputs {
         }
         Ok(())
     }
+}
+
+/// The file that is or will be at this path, without symbolic links. None for a device or a pipe,
+/// and where the folder does not exist.
+fn file_at(path: &Path) -> Option<PathBuf> {
+    if let Ok(real) = path.canonicalize() {
+        return real.is_file().then_some(real);
+    }
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    Some(folder.unwrap_or(Path::new(".")).canonicalize().ok()?.join(path.file_name()?))
 }
 
 impl Args for Outputs {

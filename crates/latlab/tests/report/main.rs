@@ -17,6 +17,7 @@ mod sample_explained;
 mod sample_scan;
 
 use browser::{browse, corners, drawn, hard_to_read};
+use latlab_core::histogram::Histogram;
 use latlab_core::time::Nanos;
 use resvg::tiny_skia::Pixmap;
 use std::path::Path;
@@ -402,6 +403,7 @@ fn invalid_record_is_refused_by_name() {
     put(folder.path(), "newer.json", &whole.replacen("\"schema\": 2", "\"schema\": 9", 1));
     let mut empty = sample::record(1);
     empty.series.clear();
+    empty.figures.clear();
     let mut disorder = sample_scan::scans().swap_remove(0);
     disorder.points.reverse();
     let mut damaged = sample::record(1);
@@ -414,7 +416,7 @@ fn invalid_record_is_refused_by_name() {
         ("short.json", "cut short"),
         ("other.json", "not a latlab record"),
         ("newer.json", "use a newer latlab"),
-        ("empty.json", "no series has a sample and no scan has a point"),
+        ("empty.json", "it has no sample, no figure and no point of a scan"),
         ("damaged.json", "scan 0 (populate on CPU 1): its points are not in order of time"),
         ("bytes.json", "not a latlab record"),
     ] {
@@ -436,6 +438,49 @@ fn record_is_never_overwritten_by_report() {
     assert!(output.stdout.is_empty());
     let kept = std::fs::read_to_string(folder.path().join("run.json")).unwrap();
     assert_eq!(kept, sample::record(1).to_json());
+}
+
+/// Each of these names two records, of which the output is one.
+#[test]
+fn record_named_by_folder_pattern_or_list_is_never_overwritten_by_report() {
+    let folder = folder();
+    put(folder.path(), "run-2.json", &sample::record(1).to_json());
+    let kept = || std::fs::read_to_string(folder.path().join("run-2.json")).unwrap();
+    for records in [".", "run*.json", "run.json,run-2.json"] {
+        for option in ["-o", "--folded"] {
+            let output = report(folder.path(), &[records, option, "run-2.json"]);
+            assert_eq!(output.status.code(), Some(2), "{records}: {}", said(&output));
+            assert!(said(&output).contains("run-2.json: this is a record"), "{}", said(&output));
+            assert_eq!(kept(), sample::record(1).to_json());
+        }
+    }
+}
+
+#[test]
+fn two_outputs_are_never_written_to_one_file() {
+    let folder = folder();
+    let output = report(folder.path(), &["run.json", "-o", "new", "--folded", "./new"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("new: two outputs"), "{}", said(&output));
+}
+
+/// A `noise` that never exceeded its threshold has no sample, and its figures are the result.
+#[test]
+fn record_with_figures_only_is_shown() {
+    let folder = folder();
+    let mut figures = sample::record(1);
+    for series in &mut figures.series {
+        series.set_histogram(&Histogram::new());
+        series.counts.recorded = 0;
+    }
+    figures.worst.clear();
+    put(folder.path(), "figures.json", &figures.to_json());
+    for records in [&["figures.json"][..], &["figures.json", "run.json"]] {
+        let output = report(folder.path(), records);
+        assert!(output.status.success(), "{}", said(&output));
+        let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+        assert!(page.contains("no samples") && page.contains("run time"), "{page}");
+    }
 }
 
 #[test]
