@@ -72,18 +72,12 @@ pub(crate) fn put_styled(result: &str) -> crate::failure::Result<()> {
 }
 
 /// Forwards output of a program on another machine.
-pub(crate) fn pass(stream: Stream, bytes: &[u8]) -> crate::failure::Result<()> {
-    let written = match stream {
+pub(crate) fn pass(stream: Stream, bytes: &[u8]) -> std::io::Result<()> {
+    match stream {
         Stream::Stdout => {
             std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush())
         }
         Stream::Stderr => std::io::stderr().write_all(bytes),
-    };
-    match written {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(crate::failure::failed("the output of the program can't be forwarded", e))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -6,12 +6,21 @@ use crate::failure::{Failure, Result, failed};
 use crate::format::live;
 use crate::format::progress::Bar;
 use crate::lab::{Program, Variables};
+use crate::message::Stream;
 use crate::session::{Output, Session};
 use crate::target::{self, Target};
 use latlab_sys::process;
 use latlab_sys::signal::Signals;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::PathBuf;
+
+/// Receives what the program writes.
+pub(super) type Reader<'a> = dyn FnMut(Stream, &[u8]) -> io::Result<()> + 'a;
+
+/// Exit code of a program that is ended because nobody reads its output any more: that of SIGPIPE in
+/// a shell.
+const UNREAD: u8 = 128 + 13;
 
 /// The options.
 #[derive(Debug, clap::Args)]
@@ -33,20 +42,22 @@ pub(super) struct GuestProgram {
 
 impl GuestProgram {
     /// Runs latlab in the guest with these words, followed by the program's path and its arguments.
-    /// `output` receives what it writes. Returns its exit code.
+    /// Returns its exit code.
     pub(super) fn run(
         &self,
         words: Vec<String>,
         command: &[OsString],
         options: &TargetOptions,
-        output: &mut Output<'_>,
+        reader: &mut Reader<'_>,
     ) -> Result<u8> {
         let (name, target) = self.target()?;
         let path = locate(&command[0])?;
         let words = with_command(words, path.as_os_str(), &command[1..])?;
         let (folder, variables) = (self.folder()?, self.variables()?);
         let program = Program { words, path, with: self.with.clone(), folder, variables };
-        in_session(name, options, |session| target.exec(name, &program, session, output))
+        in_session(name, options, reader, |session, output| {
+            target.exec(name, &program, session, output)
+        })
     }
 
     /// Runs latlab with these words on another machine, followed by a program of that machine and its
@@ -56,7 +67,7 @@ impl GuestProgram {
         words: Vec<String>,
         command: &[OsString],
         options: &TargetOptions,
-        output: &mut Output<'_>,
+        reader: &mut Reader<'_>,
     ) -> Result<u8> {
         let (name, target) = self.target()?;
         if !self.with.is_empty() || self.chdir.is_some() || !self.env.is_empty() {
@@ -69,7 +80,9 @@ impl GuestProgram {
             Some((program, arguments)) => with_command(words, program, arguments)?,
             None => words,
         };
-        in_session(name, options, |session| target.command(name, words, session, output))
+        in_session(name, options, reader, |session, output| {
+            target.command(name, words, session, output)
+        })
     }
 
     /// Whether the program is one of another machine.
@@ -106,13 +119,22 @@ impl GuestProgram {
 fn in_session(
     target: &str,
     options: &TargetOptions,
-    work: impl FnOnce(&mut Session<'_>) -> Result<u8>,
+    reader: &mut Reader<'_>,
+    work: impl FnOnce(&mut Session<'_>, &mut Output<'_>) -> Result<u8>,
 ) -> Result<u8> {
     options.check(target)?;
     let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
     let mut watch = live::view(None);
     let mut bar = Bar::new(&signals);
-    work(&mut options.session(&signals, watch.as_mut(), &mut bar))
+    let mut unread = false;
+    let mut output = |stream, bytes: &[u8]| {
+        reader(stream, bytes).map_err(|error| {
+            unread |= error.kind() == io::ErrorKind::BrokenPipe;
+            failed("the output of the program can't be forwarded", error)
+        })
+    };
+    let code = work(&mut options.session(&signals, watch.as_mut(), &mut bar), &mut output);
+    if unread { Ok(UNREAD) } else { code }
 }
 
 /// Appends the program and its arguments.

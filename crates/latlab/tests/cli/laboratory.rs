@@ -148,6 +148,15 @@ fn virtual_machine_in_wall_clock_time_is_recorded_as_virtualized() {
     assert_eq!(output.record().machine.time_domain, TimeDomain::Virtualized);
 }
 
+/// `yes` runs until nobody reads what it writes, as it would here.
+#[test]
+fn guest_ends_when_nobody_reads_its_output() {
+    let script = "\"$0\" exec --on lab:rt --limit 2min -- yes | head -n 1; echo ${PIPESTATUS[0]}";
+    let mut shell = Command::new("bash");
+    let output = run(shell.args(["-c", script, LATLAB]));
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("y\n141\n", ""), "{output:?}");
+}
+
 #[test]
 fn program_copied_to_guest_runs_with_its_libraries_and_returns_its_exit_code() {
     let output = latlab("exec --on lab:rt --fifo 7 -- sh -c \"exit\"");
