@@ -16,6 +16,7 @@ mod kernel;
 mod list;
 mod measurement;
 mod report;
+mod reserved;
 mod rights;
 mod run;
 mod scan;

@@ -1,6 +1,7 @@
 //! `latlab bound`: the worst composition of the sections that runs in the laboratory have shown.
 
 use super::complete;
+use super::reserved::Reserved;
 use super::rights;
 use super::target_options::TargetOptions;
 use crate::engine::Prepared;
@@ -17,7 +18,6 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan};
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
-use latlab_sys::file::write_atomically;
 use latlab_sys::signal::Signals;
 use std::path::PathBuf;
 
@@ -85,12 +85,17 @@ impl Bound {
         let plans = self.plans()?;
         self.on.iter().try_for_each(|target| self.options.check(target))?;
         rights::keep(rights::ELSEWHERE)?;
+        let out = self.out.as_deref().map(Reserved::begin).transpose()?;
+        let svg = self.svg.as_deref().map(Reserved::begin).transpose()?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let (rows, failure) = self.rows(&plans, &signals);
         // Signals stay blocked: a second Ctrl-C must not replace the exit code.
         std::mem::forget(signals);
         if !rows.is_empty() {
-            self.show(&rows)?;
+            let shown = self.show(&rows);
+            out.map_or(Ok(()), |file| file.write(&bound::json(&rows)))?;
+            svg.map_or(Ok(()), |file| file.write(&bound::svg(&rows)))?;
+            shown?;
         }
         failure.map_or_else(|| check(&rows), Err)
     }
@@ -161,12 +166,6 @@ impl Bound {
     }
 
     fn show(&self, rows: &[Row]) -> Result<()> {
-        let write = |path: &PathBuf, text: String| {
-            let failure = |e| failed(&path.display().to_string(), e);
-            write_atomically(path, text.as_bytes()).map_err(failure)
-        };
-        self.out.as_ref().map_or(Ok(()), |out| write(out, bound::json(rows)))?;
-        self.svg.as_ref().map_or(Ok(()), |svg| write(svg, bound::svg(rows)))?;
         if self.json {
             return format::put(&bound::json(rows));
         }

@@ -2,6 +2,7 @@
 
 use super::complete;
 use super::guest_program::GuestProgram;
+use super::reserved::Reserved;
 use super::target_options::TargetOptions;
 use crate::check::{Order, Subject, watch};
 use crate::failure::{Failure, Result, failed};
@@ -9,7 +10,6 @@ use crate::format::{self, check, junit};
 use crate::message::Stream;
 use latlab_core::check::{Report, Rule, Verdict};
 use latlab_core::time::Nanos;
-use latlab_sys::file::write_atomically;
 use latlab_sys::signal::Signals;
 use std::ffi::OsString;
 use std::io;
@@ -85,15 +85,16 @@ impl Check {
     /// Returns the exit code: 0, or 1 for a program that is not real-time. From a guest or a host, it
     /// may also be that of a failure there.
     pub(super) fn run(&self) -> Result<u8> {
+        let junit = self.junit.as_deref().map(Reserved::begin_test_cases).transpose()?;
         if self.guest.on.is_some() {
-            return self.run_elsewhere();
+            return self.run_elsewhere(junit);
         }
         self.options.check("native")?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        self.show(&watch(&self.order(), &signals)?)
+        self.show(&watch(&self.order(), &signals)?, junit)
     }
 
-    fn run_elsewhere(&self) -> Result<u8> {
+    fn run_elsewhere(&self, junit: Option<Reserved>) -> Result<u8> {
         let on_host = self.guest.is_on_host();
         if self.pid.is_some() && !on_host {
             let why = "--pid names a process: with --on lab:PROFILE or vm:PROFILE, give a program";
@@ -128,22 +129,21 @@ impl Check {
         }
         let report: Report =
             serde_json::from_slice(&json).map_err(|e| failed("the report can't be read", e))?;
-        self.show(&report)
+        self.show(&report, junit)
     }
 
-    /// Prints the report. Returns the exit code.
-    fn show(&self, report: &Report) -> Result<u8> {
-        if let Some(path) = &self.junit {
-            let xml = junit::xml("check", &check::cases(report, &self.fail_on));
-            write_atomically(path, xml.as_bytes())
-                .map_err(|e| failed(&path.display().to_string(), e))?;
-        }
-        if self.json {
+    /// Prints the report and writes the test cases. Returns the exit code.
+    fn show(&self, report: &Report, junit: Option<Reserved>) -> Result<u8> {
+        let printed = if self.json {
             let json = serde_json::to_string_pretty(report).expect("a report is plain data");
-            format::put(&(json + "\n"))?;
+            format::put(&(json + "\n"))
         } else {
-            format::show(&check::text(report, &self.fail_on))?;
+            format::show(&check::text(report, &self.fail_on))
+        };
+        if let Some(file) = junit {
+            file.write(&junit::xml("check", &check::cases(report, &self.fail_on)))?;
         }
+        printed?;
         Ok(match report.verdict(&self.fail_on) {
             Verdict::RealTime => 0,
             Verdict::NotRealTime => 1,

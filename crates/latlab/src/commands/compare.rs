@@ -1,5 +1,6 @@
 //! `latlab compare`: compares two sets of runs.
 
+use super::reserved::Reserved;
 use crate::failure::{Failure, Result, failed};
 use crate::format::width::Width;
 use crate::format::{self, comparison, junit, ktap, testcase};
@@ -7,8 +8,7 @@ use latlab_core::compare;
 use latlab_core::compare::limit::{CheckedLimit, Limit, Outcome};
 use latlab_core::study::claim::Fault;
 use latlab_core::study::place;
-use latlab_sys::file::write_atomically;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,7 +57,7 @@ pub(super) struct Compare {
 
 impl Compare {
     pub(super) fn run(&self) -> Result<()> {
-        self.junit.as_deref().map_or(Ok(()), remove_stale)?;
+        let junit = self.junit.as_deref().map(Reserved::begin_test_cases).transpose()?;
         let limits =
             self.fail_if.iter().map(|text| Limit::read(text).map_err(|e| invalid_claim(text, &e)));
         let limits: Vec<Limit> = limits.collect::<Result<_>>()?;
@@ -67,10 +67,8 @@ impl Compare {
         let held = comparison.check_limits(&limits);
         let held = held.map_err(|(nth, fault)| invalid_claim(&self.fail_if[nth], &fault))?;
         let cases = testcase::cases(&comparison, &held);
-        if let Some(path) = &self.junit {
-            let xml = junit::xml("compare", &cases);
-            write_atomically(path, xml.as_bytes())
-                .map_err(|e| failed(&path.display().to_string(), e))?;
+        if let Some(file) = junit {
+            file.write(&junit::xml("compare", &cases))?;
         }
         if self.json {
             format::put(&comparison::json(&comparison, &held))?;
@@ -82,17 +80,6 @@ impl Compare {
             format::show(&comparison::text(&a, &b, &comparison, &held, width))?;
         }
         check_limits(&held)
-    }
-}
-
-/// Removes the test cases of an earlier comparison: if this one fails, a CI system would read them.
-fn remove_stale(path: &Path) -> Result<()> {
-    // A device such as /dev/stdout is kept.
-    match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_file() => {
-            std::fs::remove_file(path).map_err(|e| failed(&path.display().to_string(), e))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::complete;
 use super::explain::proof;
+use super::reserved::Reserved;
 use super::rights;
 use super::target_options::TargetOptions;
 use crate::engine::{Outcome, Prepared};
@@ -15,7 +16,7 @@ use crate::session::Session;
 use crate::target::{self, Target};
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
-use latlab_sys::file::{self, Pending};
+use latlab_sys::file;
 use latlab_sys::signal::Signals;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,9 +54,6 @@ type CarryOut = fn(&dyn Target, &[Prepared], &mut Session<'_>) -> Vec<Result<Out
 /// The file name that stands for standard output.
 const STDOUT: &str = "-";
 
-/// Bytes reserved for a record before the run starts.
-const RESERVED: u64 = 1 << 20;
-
 impl Measurement {
     /// Carries out `plan` on each target, prints the results and writes the records.
     pub(super) fn carry_out(&self, plan: &Plan) -> Result<()> {
@@ -89,7 +87,7 @@ impl Measurement {
         self.options.check(&self.on[0])?;
         rights::keep_for(&[plan], self.is_native())?;
         let paths = self.paths(&plans)?;
-        let files = paths.iter().map(|path| path.as_deref().map(reserve).transpose());
+        let files = paths.iter().map(|path| path.as_deref().map(Reserved::begin).transpose());
         let files: Vec<_> = files.collect::<Result<_>>()?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let mut watch = self.watch(keep(&plans, &paths))?;
@@ -205,7 +203,7 @@ impl Measurement {
         &self,
         outcome: Outcome,
         verbose: bool,
-        file: Option<Pending>,
+        file: Option<Reserved>,
         path: Option<&Path>,
     ) -> Result<()> {
         let record = &outcome.record;
@@ -215,8 +213,8 @@ impl Measurement {
             format::say(&warning.text);
         }
         let cut_short = record.cut_short().map(|warning| Failure::CutShort(warning.text.clone()));
-        if let (Some(file), Some(path)) = (file, path) {
-            write(file, path, record)?;
+        if let Some(file) = file {
+            file.write_record(record)?;
         }
         if self.csv {
             format::put(&csv::series(record))?;
@@ -309,7 +307,7 @@ fn suggest_next(written: Option<&Path>) {
 }
 
 /// Returns the more serious of two failures, and prints the other.
-fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
+pub(super) fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
     let (one, other) = match (one, other) {
         (Ok(()), result) | (result, Ok(())) => return result,
         (Err(one), Err(other)) => (one, other),
@@ -322,25 +320,4 @@ fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
     let (serious, minor) = if rank(&other) > rank(&one) { (other, one) } else { (one, other) };
     format::say(&minor.to_string());
     Err(serious)
-}
-
-fn reserve(path: &Path) -> Result<Pending> {
-    Pending::begin(path, RESERVED).map_err(|e| failed(&path.display().to_string(), e))
-}
-
-/// Writes the record. If that fails, writes it to the folder for temporary files or to stdout.
-fn write(file: Pending, path: &Path, record: &Record) -> Result<()> {
-    let bytes = record.to_json().into_bytes();
-    let Err(error) = file.finish(&bytes) else {
-        return Ok(());
-    };
-    let substitute = std::env::temp_dir().join(format!("latlab-{}.json", std::process::id()));
-    let fallback = if file::write_atomically(&substitute, &bytes).is_ok() {
-        format!("it is in {}", substitute.display())
-    } else {
-        format::put(&record.to_json())?;
-        "it was printed on stdout".to_owned()
-    };
-    let path = path.display();
-    Err(Failure::Failed(format!("the record can't be written to {path} ({error}); {fallback}")))
 }

@@ -1,5 +1,7 @@
 //! `latlab watch`: shows the loops of a running program that uses latlab-period.
 
+use super::measurement::worse;
+use super::reserved::Reserved;
 use crate::explain::proc;
 use crate::failure::{Failure, Result, failed};
 use crate::format;
@@ -14,7 +16,7 @@ use latlab_core::watch::{Foreign, MEMORY, WatchedLoop};
 use latlab_sys::root::Root;
 use latlab_sys::signal::{Event, Signals};
 use latlab_sys::watched::{WatchedMemory, thread_usage};
-use latlab_sys::{clock, file, machine};
+use latlab_sys::{clock, machine};
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
@@ -61,6 +63,14 @@ impl Watch {
     pub(super) fn run(&self) -> Result<()> {
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let mut process = Process::find(self.pid)?;
+        let file = self.out.as_deref().map(Reserved::begin).transpose()?;
+        let watched = self.watch(&mut process, &signals);
+        // What was read before a failure is kept.
+        let written = file.map_or(Ok(()), |file| file.write_record(&process.record()));
+        worse(watched, written)
+    }
+
+    fn watch(&self, process: &mut Process, signals: &Signals) -> Result<()> {
         let end = self.length.map(|length| clock::now() + length);
         loop {
             let last = self.once || process.has_ended();
@@ -68,13 +78,8 @@ impl Watch {
             self.show(&process.loops)?;
             let left = end.map_or(PERIOD, |end| (end - clock::now()).min(PERIOD));
             if last || left == Nanos(0) || signals.wait(left) == Event::End {
-                break;
+                return Ok(());
             }
-        }
-        match &self.out {
-            Some(path) => file::write_atomically(path, process.record().to_json().as_bytes())
-                .map_err(|e| failed(&path.display().to_string(), e)),
-            None => Ok(()),
         }
     }
 

@@ -37,6 +37,13 @@ fn bound_exceeds_every_measured_latency_and_is_the_same_twice() {
     }
 }
 
+/// Hours of seeds are not lost for a wrong path. A profile is looked for when it is measured.
+#[test]
+fn bound_for_a_file_that_cannot_be_written_is_refused_before_it_is_measured() {
+    let output = latlab("bound --on lab:no-such -o /nonexistent/bounds.json");
+    output.assert_refused(2, &["/nonexistent/bounds.json"]);
+}
+
 /// With few interrupts, the last of what the plugin writes was not in its file yet when it was read.
 #[test]
 fn kernel_with_few_interrupts_has_a_bound_of_all_samples() {

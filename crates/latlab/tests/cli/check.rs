@@ -187,6 +187,28 @@ fn check_and_record_are_not_shown_on_one_page() {
     of("--svg charts").assert_refused(2, &["page only"]);
 }
 
+/// Nothing of a check that takes hours is lost for a wrong path, and no CI system reads the test
+/// cases of an earlier one.
+#[test]
+fn junit_file_is_begun_before_the_program() {
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name);
+    let check = |file: &Path, program: &str| {
+        latlab(&format!("check --junit {} -- {program}", file.display()))
+    };
+    let started = place("started");
+    let touch = format!("touch {}", started.display());
+    check(&place("missing/check.xml"), &touch).assert_refused(2, &["missing/check.xml"]);
+    std::fs::write(place("record.json"), "{}").expect("the folder can be written");
+    check(&place("record.json"), &touch).assert_refused(2, &["record.json", "no JUnit file"]);
+    assert!(!started.exists() && place("record.json").exists());
+    std::fs::write(place("check.xml"), "<?xml version=\"1.0\"?>")
+        .expect("the folder can be written");
+    let failed = check(&place("check.xml"), "no-such-program");
+    assert_ne!(failed.code(), Some(0), "{failed:?}");
+    assert!(!place("check.xml").exists());
+}
+
 #[test]
 fn correct_program_is_not_accused() {
     if !latlab_testing::bpf() {

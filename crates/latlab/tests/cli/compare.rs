@@ -153,6 +153,19 @@ fn limits_and_verdicts_are_reported_as_test_cases() {
     assert!(unknown.stdout.contains("; inconclusive: one run"), "{unknown:?}");
 }
 
+/// The order of the arguments is easily confused.
+#[test]
+fn record_is_never_overwritten_by_test_cases() {
+    let folder = folder();
+    let record = folder.path().join("after.json");
+    fs::write(&record, "{}").expect("the folder can be written");
+    for words in [["before.json", "out.xml"], ["before.json", "after.json"]] {
+        let output = compare(folder.path(), &[&words[..], &["--junit", "after.json"]].concat());
+        output.assert_refused(2, &["after.json", "no JUnit file"]);
+        assert_eq!(fs::read_to_string(&record).expect("it is kept"), "{}");
+    }
+}
+
 /// A probe that is missing in one record must not look like a success.
 #[test]
 fn latency_of_one_side_only_is_a_test_case() {

@@ -97,6 +97,25 @@ fn watching_stops_after_its_time_and_on_interrupt() {
 }
 
 #[test]
+fn record_of_a_loop_survives_what_goes_wrong_meanwhile() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let running = start(&library().compile("control", folder.path()));
+    let pid = running.pid();
+    let nowhere = latlab(&format!("watch {pid} -o {}/no/loop.json", folder.path().display()));
+    nowhere.assert_refused(2, &["no/loop.json"]);
+    assert_eq!(nowhere.stdout, "", "it is refused before it watches");
+    let record = folder.path().join("loop.json");
+    let mut full = Command::new("sh");
+    full.args(["-c", "exec \"$0\" watch \"$1\" -o \"$2\" >/dev/full", LATLAB, &pid.to_string()]);
+    run(full.arg(&record)).assert_refused(2, &["stdout"]);
+    let record = fs::read_to_string(record).expect("the record was written");
+    latlab_core::record::Record::from_json(&record).expect("the record is valid");
+}
+
+#[test]
 fn process_that_cannot_be_watched_is_refused_in_one_sentence() {
     latlab("watch 999999999").assert_refused(2, &["there is no process 999999999"]);
     let sleep = Running::start(Command::new("sleep").arg("600"));

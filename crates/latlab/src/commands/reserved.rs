@@ -1,0 +1,82 @@
+//! Files that are begun before the work whose results they get.
+
+use crate::failure::{Failure, Result, failed};
+use crate::format;
+use latlab_core::record::Record;
+use latlab_sys::file::{self, Pending};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Bytes reserved for a file before the work starts.
+const RESERVED: u64 = 1 << 20;
+
+/// How each file of test cases begins.
+const XML: &[u8] = b"<?xml";
+
+/// A file that gets the results of a command. A path that can't be written fails at once, and not
+/// after hours of work.
+pub(super) struct Reserved {
+    file: Pending,
+    path: PathBuf,
+}
+
+impl Reserved {
+    /// Begins the file.
+    pub(super) fn begin(path: &Path) -> Result<Reserved> {
+        let file = Pending::begin(path, RESERVED).map_err(|e| failed_at(path, e))?;
+        Ok(Reserved { file, path: path.to_owned() })
+    }
+
+    /// Begins a file of test cases, and removes those of an earlier command: if this one fails, a CI
+    /// system would read them. Refuses to overwrite anything else, such as a record.
+    pub(super) fn begin_test_cases(path: &Path) -> Result<Reserved> {
+        // A device such as /dev/stdout is kept.
+        let is_file = path.is_file();
+        if is_file {
+            check_is_xml(path)?;
+        }
+        let reserved = Reserved::begin(path)?;
+        if is_file {
+            let removed = path.canonicalize().and_then(std::fs::remove_file);
+            removed.map_err(|e| failed_at(path, e))?;
+        }
+        Ok(reserved)
+    }
+
+    /// Writes the content.
+    pub(super) fn write(self, content: &str) -> Result<()> {
+        self.file.finish(content.as_bytes()).map_err(|e| failed_at(&self.path, e))
+    }
+
+    /// Writes a record. If that fails, writes it to the folder for temporary files or to stdout.
+    pub(super) fn write_record(self, record: &Record) -> Result<()> {
+        let bytes = record.to_json().into_bytes();
+        let Err(error) = self.file.finish(&bytes) else {
+            return Ok(());
+        };
+        let substitute = std::env::temp_dir().join(format!("latlab-{}.json", std::process::id()));
+        let fallback = if file::write_atomically(&substitute, &bytes).is_ok() {
+            format!("it is in {}", substitute.display())
+        } else {
+            format::put(&record.to_json())?;
+            "it was printed on stdout".to_owned()
+        };
+        let path = self.path.display();
+        Err(Failure::Failed(format!("the record can't be written to {path} ({error}); {fallback}")))
+    }
+}
+
+fn check_is_xml(path: &Path) -> Result<()> {
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(|e| failed_at(path, e))?;
+    file.take(XML.len() as u64).read_to_end(&mut start).map_err(|e| failed_at(path, e))?;
+    if start.is_empty() || start == XML {
+        return Ok(());
+    }
+    Err(failed_at(path, "this is no JUnit file and would be overwritten: name another file"))
+}
+
+fn failed_at(path: &Path, error: impl std::fmt::Display) -> Failure {
+    failed(&path.display().to_string(), error)
+}
