@@ -2,16 +2,28 @@
 
 use super::{Message, Stream};
 use crate::failure::{Result, failed};
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
 use latlab_sys::process::Running;
 use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-/// How long to wait for output after the program has ended, where its pipes stay open: a process that
-/// it left behind may keep them for ever, and the threads that read them may wait for a busy CPU.
-const LAST_OUTPUT: Duration = Duration::from_secs(1);
+/// How long to wait in all for output after the program has ended, where its pipes stay open: a process
+/// that it left behind may keep them for ever, and the threads that read them may wait for a busy CPU.
+const LAST_OUTPUT: Nanos = Nanos::from_secs(1);
+
+/// Number of messages sent after the program has ended, more than it can have left in its pipes: a
+/// process that it left behind may write for ever.
+const LAST_MESSAGES: usize = 256;
+
+/// Number of messages that may wait to be sent. Then the program waits, as for any full pipe.
+const WAITING: usize = 16;
+
+/// Interval at which to look whether the program has ended or is to end.
+const STEP: Nanos = Nanos::from_millis(5);
 
 /// Runs a program and sends its output. It is asked to end when `is_ended` returns true. Returns its
 /// exit code as a shell reports it.
@@ -25,7 +37,7 @@ pub(crate) fn run(
     let failed_here = |e: io::Error| failed(&name, e);
     let mut running = Running::start(command).map_err(failed_here)?;
     let child = running.child();
-    let (sender, messages) = mpsc::channel();
+    let (sender, messages) = mpsc::sync_channel(WAITING);
     let outputs = [
         (Stream::Stdout, child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
         (Stream::Stderr, child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
@@ -35,14 +47,15 @@ pub(crate) fn run(
         std::thread::spawn(move || forward(stream, pipe, &sender));
     }
     drop(sender);
-    let mut send = |pause| {
-        while let Ok(message) = messages.recv_timeout(pause) {
-            message.send(to).map_err(|e| failed("the output can't be sent", e))?;
-        }
-        Ok(())
-    };
     let status = loop {
-        send(Duration::from_millis(5))?;
+        match messages.recv_timeout(Duration::from_nanos(STEP.0)) {
+            Ok(message) => send(&message, to)?,
+            Err(RecvTimeoutError::Timeout) => {}
+            // The program has closed its pipes, and runs on.
+            Err(RecvTimeoutError::Disconnected) => {
+                clock::sleep_for(STEP);
+            }
+        }
         if let Some(status) = running.child().try_wait().map_err(failed_here)? {
             break status;
         }
@@ -50,12 +63,29 @@ pub(crate) fn run(
             running.ask_to_end();
         }
     };
-    send(LAST_OUTPUT)?;
+    send_last(&messages, to)?;
     Ok(code(status))
 }
 
+/// Sends what an ended program has written. Only the time spent waiting counts, as sending may take
+/// longer.
+fn send_last(messages: &Receiver<Message>, to: &mut dyn Write) -> Result<()> {
+    let mut patience = LAST_OUTPUT;
+    for _ in 0..LAST_MESSAGES {
+        let start = clock::now();
+        let Ok(message) = messages.recv_timeout(Duration::from_nanos(patience.0)) else { break };
+        patience = patience - (clock::now() - start);
+        send(&message, to)?;
+    }
+    Ok(())
+}
+
+fn send(message: &Message, to: &mut dyn Write) -> Result<()> {
+    message.send(to).map_err(|e| failed("the output can't be sent", e))
+}
+
 /// Forwards a pipe until all its writers have closed it.
-fn forward(stream: Stream, mut pipe: Box<dyn Read + Send>, to: &Sender<Message>) {
+fn forward(stream: Stream, mut pipe: Box<dyn Read + Send>, to: &SyncSender<Message>) {
     let mut bytes = [0; 4096];
     while let Ok(length @ 1..) = pipe.read(&mut bytes) {
         if to.send(Message::output(stream, &bytes[..length])).is_err() {
@@ -68,4 +98,68 @@ fn forward(stream: Stream, mut pipe: Box<dyn Read + Send>, to: &Sender<Message>)
 fn code(status: ExitStatus) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(255)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_sys::process;
+    use std::cell::Cell;
+
+    /// Takes messages for a limited time, and calls `look` for each.
+    struct Sink<F> {
+        until: Nanos,
+        look: F,
+    }
+
+    impl<F: FnMut()> Write for Sink<F> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            (self.look)();
+            let in_time = clock::now() < self.until;
+            in_time.then_some(bytes.len()).ok_or_else(|| io::Error::other("it writes on"))
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn shell(script: &str, look: impl FnMut(), mut is_ended: impl FnMut() -> bool) -> Result<u8> {
+        let mut sink = Sink { until: clock::now() + Nanos::from_secs(20), look };
+        run(process::command("sh").args(["-c", script]), &mut sink, &mut is_ended)
+    }
+
+    #[test]
+    fn program_that_writes_all_the_time_is_asked_to_end() {
+        let wrote = Cell::new(false);
+        // Slower than the program, so that there is always more to send.
+        let look = || {
+            wrote.set(true);
+            clock::sleep_for(Nanos::from_millis(1));
+        };
+        assert_eq!(shell("while :; do echo x; done", look, || wrote.get()), Ok(128 + 15));
+    }
+
+    #[test]
+    fn process_left_behind_that_writes_does_not_delay_the_end() {
+        for left in ["while :; do echo x; sleep 0.1; done", "yes"] {
+            let script = format!("({left}) & sleep 0.1; exit 3");
+            assert_eq!(shell(&script, || (), || false), Ok(3), "{left}");
+        }
+    }
+
+    #[test]
+    fn program_waits_until_its_output_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = folder.path().join("written");
+        let script = format!("head -c 10000000 /dev/zero; touch {}", written.display());
+        let mut first = true;
+        let look = || {
+            if std::mem::take(&mut first) {
+                clock::sleep_for(Nanos::from_millis(500));
+                assert!(!written.exists(), "all its output waits in memory");
+            }
+        };
+        assert_eq!(shell(&script, look, || false), Ok(0));
+        assert!(written.exists());
+    }
 }
