@@ -50,20 +50,26 @@ impl Signals {
         Ok(Signals { before, ending })
     }
 
-    /// Waits for a blocked signal, at most this long.
+    /// Waits for a blocked signal, at most this long. A request to end comes before news, which may
+    /// come all the time.
     pub fn wait(&self, at_most: Nanos) -> Event {
-        let timeout = crate::clock::timespec(at_most);
-        let awaited = set_of(&[self.ending.as_slice(), &[NOTIFY]].concat());
-        // SAFETY: set and timeout are valid; the signal's data are not asked for.
-        let signal = unsafe {
-            libc::sigtimedwait(&raw const awaited, std::ptr::null_mut(), &raw const timeout)
-        };
-        match signal {
+        // Of several pending signals the kernel takes the lowest number, which is not SIGTERM.
+        if ENDING.contains(&receive(&self.ending, Nanos(0))) {
+            return Event::End;
+        }
+        match receive(&[self.ending.as_slice(), &[NOTIFY]].concat(), at_most) {
             NOTIFY => Event::News,
             signal if ENDING.contains(&signal) => Event::End,
             _ => Event::Timeout,
         }
     }
+}
+
+/// Waits for one of these blocked signals, at most this long. Its number, or -1.
+fn receive(signals: &[libc::c_int], at_most: Nanos) -> libc::c_int {
+    let (awaited, timeout) = (set_of(signals), crate::clock::timespec(at_most));
+    // SAFETY: set and timeout are valid; the signal's data are not asked for.
+    unsafe { libc::sigtimedwait(&raw const awaited, std::ptr::null_mut(), &raw const timeout) }
 }
 
 impl Drop for Signals {
@@ -210,4 +216,22 @@ fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
         unsafe { libc::sigaddset(&raw mut set, *signal) };
     }
     set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_to_end_comes_before_news() {
+        let signals = Signals::block().unwrap();
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        for ending in ENDING {
+            send(thread, NOTIFY);
+            send(thread, ending);
+            assert_eq!(signals.wait(Nanos(0)), Event::End);
+            assert_eq!(signals.wait(Nanos(0)), Event::News);
+            assert_eq!(signals.wait(Nanos(0)), Event::Timeout);
+        }
+    }
 }

@@ -258,6 +258,18 @@ pub(crate) fn folder() -> tempfile::TempDir {
     folder.expect("a temporary folder can be created")
 }
 
+/// Creates a folder `bin` in `folder` with a shell script as the program `name`. Returns a search path
+/// that begins with it.
+pub(crate) fn path_with_script(folder: &Path, name: &str, body: &str) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bin = folder.join("bin");
+    fs::create_dir(&bin).expect("the folder can be written");
+    fs::write(bin.join(name), format!("#!/bin/sh\n{body}\n")).expect("the folder can be written");
+    fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755))
+        .expect("the folder can be written");
+    format!("{}:{}", bin.display(), std::env::var("PATH").expect("PATH is set"))
+}
+
 /// Returns the entries of a folder.
 pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder exists");

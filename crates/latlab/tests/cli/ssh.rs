@@ -1,6 +1,8 @@
 //! Runs on another machine over ssh, against an sshd of the test to which the ssh configuration
 //! points.
 
+mod client;
+
 use crate::check;
 use crate::knob;
 use crate::program::{

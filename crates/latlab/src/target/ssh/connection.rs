@@ -110,9 +110,19 @@ impl Connection {
         self.send(format!("{word}\n").into_bytes());
     }
 
-    /// Waits for the next event.
+    /// Waits for the next event. The limit and a request to end come before lines: a host may send
+    /// lines faster than they are read.
     pub(super) fn next(&mut self, session: &mut Session<'_>) -> Event {
+        let mut wait = Nanos(0);
         loop {
+            if session.pause(wait) {
+                return Event::RequestToEnd;
+            }
+            if clock::now() >= self.deadline {
+                self.kill();
+                return Event::Closed("the time limit (--limit) has passed".to_owned());
+            }
+            wait = Nanos(0);
             match self.next_line() {
                 Ok(Line::Stdout(line)) => return Event::Line(line),
                 Ok(Line::Stderr(line)) => {
@@ -120,15 +130,7 @@ impl Connection {
                     self.complain(line);
                 }
                 Err(TryRecvError::Disconnected) => return Event::Closed(self.last_complaint()),
-                Err(TryRecvError::Empty) if clock::now() >= self.deadline => {
-                    self.kill();
-                    return Event::Closed("the time limit (--limit) has passed".to_owned());
-                }
-                Err(TryRecvError::Empty) => {
-                    if session.pause(session.watch.pace()) {
-                        return Event::RequestToEnd;
-                    }
-                }
+                Err(TryRecvError::Empty) => wait = session.watch.pace(),
             }
         }
     }

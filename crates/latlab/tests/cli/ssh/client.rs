@@ -1,0 +1,56 @@
+//! A host that sends faster than latlab's output is read, played by an ssh client of the test.
+
+use crate::program::{LATLAB, folder, path_with_script, pause, send};
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Plays a host on which a program writes all the time until it is asked to end.
+const CLIENT: &str = r#"
+size=$(echo "$*" | sed 's/.*head -c \([0-9]*\).*/\1/')
+echo "latlab: here Linux $(uname -m) /tmp/latlab.test"
+head -c "$size" >/dev/null; echo "latlab: copied"
+exec 3<&0
+{ grep -aqx end <&3 && : >"$0.asked"; } &
+text=$(head -c 4000 /dev/zero | tr '\0' A)
+yes '{"output":{"stream":"stderr","base64":"'$text'"}}' | head -n 1000 >"$0.text"
+while [ ! -e "$0.asked" ]; do cat "$0.text"; done
+echo '{"exited":3}'; echo "latlab: over""#;
+
+/// Starts a check, reads its output slowly, and sends it this signal after half a second. Returns its exit
+/// code; none where it went on for too long.
+fn exit_code(options: &str, mut signal: Option<&str>) -> Option<i32> {
+    /// Bytes, more than are on the way when the check is to end.
+    const MOST: usize = 8_000_000;
+    let folder = folder();
+    let path = path_with_script(folder.path(), "ssh", CLIENT);
+    let mut command = Command::new(LATLAB);
+    command.args(["check", "--on", "ssh:board"]).args(options.split_whitespace());
+    command.args(["--", "true"]).env("PATH", path).stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut latlab = command.spawn().expect("latlab starts");
+    let mut output = latlab.stderr.take().expect("it is a pipe");
+    let (mut bytes, mut length, began) = ([0; 4096], 0, Instant::now());
+    loop {
+        match output.read(&mut bytes).expect("the pipe can be read") {
+            0 => break,
+            read => length += read,
+        }
+        pause(Duration::from_millis(1));
+        if began.elapsed() > Duration::from_millis(500)
+            && let Some(signal) = signal.take()
+        {
+            send(signal, latlab.id());
+        }
+        if length > MOST {
+            latlab.kill().expect("it is a child process");
+        }
+    }
+    latlab.wait().expect("it is a child process").code()
+}
+
+#[test]
+fn request_to_end_and_limit_are_obeyed_while_a_host_writes_all_the_time() {
+    assert_eq!(exit_code("", Some("INT")), Some(3));
+    assert_eq!(exit_code("", Some("TERM")), Some(3));
+    assert_eq!(exit_code("--limit 1s", None), Some(2));
+}
