@@ -27,13 +27,19 @@ pub(crate) fn program_digest() -> Result<String> {
 /// The file in which the answer of a cell is kept; none where the same cell may answer differently
 /// next time.
 pub(super) fn path(cell: &Cell, boot: &Boot, fingerprint: &str) -> Result<Option<PathBuf>> {
-    if cell.time != GuestTime::Instructions || matches!(cell.job, Job::Calibrate) {
+    if !repeats(cell.time, cell.profile.cpus, &cell.job) {
         return Ok(None);
     }
     let name = kernel::digest(format!("{fingerprint}\n{}", kernel::digest(&boot.job)).as_bytes());
     let folder = kernel::cache()?.join("cells");
     // Without the folder nothing is kept, but cells still run.
     Ok(std::fs::create_dir_all(&folder).is_ok().then(|| folder.join(name)))
+}
+
+/// Whether a guest answers the same each time. QEMU can't record one with several CPUs, so that it may
+/// differ; a kernel is calibrated once.
+fn repeats(time: GuestTime, cpus: u32, job: &Job) -> bool {
+    time == GuestTime::Instructions && cpus == 1 && !matches!(job, Job::Calibrate)
 }
 
 /// Bytes; a longer answer is quicker to measure again than to keep.
@@ -83,6 +89,17 @@ fn remove_oldest(folder: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::Accel;
+
+    #[test]
+    fn answers_that_may_differ_are_not_kept() {
+        let program =
+            Job::Exec { words: vec![], folder: "/".into(), variables: guest::Variables::new() };
+        assert!(repeats(GuestTime::Instructions, 1, &program));
+        assert!(!repeats(GuestTime::Instructions, 2, &program));
+        assert!(!repeats(GuestTime::Wall(Accel::Tcg), 1, &program));
+        assert!(!repeats(GuestTime::Instructions, 1, &Job::Calibrate));
+    }
 
     #[test]
     fn kept_answer_with_a_changed_bit_is_not_used() {
