@@ -42,7 +42,7 @@ pub(crate) struct Profile {
     /// Values written to files of the guest (debugfs, sysctl) before measuring, by path.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// The guest's memory.
+    /// The guest's memory: whole mebibytes, as QEMU takes it.
     #[serde(default = "memory", deserialize_with = "size")]
     pub(crate) memory: Bytes,
     /// The guest's processors. In instruction time several processors take turns, so that one waits
@@ -187,6 +187,14 @@ pub(crate) fn read(name: &str, text: &str) -> Result<Profile> {
         let why = format!("the profile {name}: a guest needs at least 1 CPU and 128MiB of memory");
         return Err(Failure::Failed(why));
     }
+    if !profile.memory.0.is_multiple_of(1 << 20) {
+        let (memory, whole) = (profile.memory, profile.memory.0 >> 20);
+        let why = format!(
+            "the profile {name}: a guest's memory is a whole number of MiB, which {memory} is not: \
+             write {whole}MiB"
+        );
+        return Err(Failure::Failed(why));
+    }
     Ok(Profile { name: name.to_owned(), ..profile })
 }
 
@@ -227,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn read_refuses_wrong_keys_and_guests_without_cpu() {
+    fn read_refuses_wrong_keys_and_sizes() {
         let kernel = "summary = 'x'\nkernel = { image = '/boot/vmlinuz' }\n";
         let error =
             read("mine.toml", &format!("{kernel}cmdlin = 'quiet'")).unwrap_err().to_string();
@@ -236,6 +244,8 @@ mod tests {
         assert_eq!(half.memory, Bytes(512 << 20));
         let error = read("mine.toml", &format!("{kernel}cpus = 0")).unwrap_err();
         assert!(error.to_string().contains("at least 1 CPU"), "{error}");
+        let error = read("mine.toml", &format!("{kernel}memory = '1GB'")).unwrap_err().to_string();
+        assert!(error.contains("whole number of MiB") && error.contains("953MiB"), "{error}");
         assert!(read("mine.toml", kernel).is_ok());
     }
 }
