@@ -308,6 +308,24 @@ fn archive_without_signature_is_refused_in_one_sentence() {
     assert!(!folder.join("latlab/apt/amd64/updated").exists());
 }
 
+/// A plan that may lack parts would omit the test driver for a wrong reason.
+#[test]
+fn error_of_apt_is_passed_on_and_not_taken_for_an_absent_package() {
+    if !has_apt() {
+        return;
+    }
+    let folder = folder();
+    let folder = folder.path();
+    let sources = folder.join("sources.list");
+    fs::write(&sources, "deb nonsense\n").unwrap();
+    let settings = format!("Dir::Etc::sourcelist \"{}\";\n", sources.display());
+    fs::write(folder.join("apt.conf"), settings).unwrap();
+    for words in ["fetch linux-image-7.3-rt-amd64", "list --available"] {
+        let output = run(in_cache(folder, words).env("APT_CONFIG", folder.join("apt.conf")));
+        output.assert_refused(2, &["apt-", "Malformed entry 1", "sources.list"]);
+    }
+}
+
 #[test]
 fn missing_build_tools_are_named_with_their_packages() {
     if !has_apt() {

@@ -26,19 +26,25 @@ pub(crate) fn show(archive: &Archive, name: &str) -> Result<Option<Package>> {
     let mut command = archive.tool("apt-cache");
     // What follows is a name, even if it looks like an option.
     command.args(["show", "--no-all-versions", "--", name]);
-    Ok(on_debian(ask(&mut command))?.as_deref().and_then(parse))
+    match on_debian(ask(&mut command)) {
+        Ok(said) => Ok(parse(&said)),
+        Err(Failure::Failed(why)) if why == ABSENT => Ok(None),
+        Err(failure) => Err(failure),
+    }
 }
+
+/// How `apt-cache show` fails for a package that the archive does not have.
+const ABSENT: &str = "apt-cache: No packages found";
 
 /// All package names with this prefix that the archive's packages mention.
 pub(crate) fn names(archive: &Archive, prefix: &str) -> Result<Vec<String>> {
     let said = on_debian(ask(archive.tool("apt-cache").args(["pkgnames", "--", prefix])))?;
-    Ok(said.unwrap_or_default().lines().map(str::to_owned).collect())
+    Ok(said.lines().map(str::to_owned).collect())
 }
 
 /// The suites that have these packages: lines `PACKAGE | VERSION | ADDRESS SUITE/main …`.
 pub(crate) fn suites(archive: &Archive, names: &[String]) -> Result<String> {
-    let said = on_debian(ask(archive.tool("apt-cache").args(["madison", "--"]).args(names)))?;
-    Ok(said.unwrap_or_default())
+    on_debian(ask(archive.tool("apt-cache").args(["madison", "--"]).args(names)))
 }
 
 /// The result of `look` for an architecture of Debian, with the archive that has it: this machine's

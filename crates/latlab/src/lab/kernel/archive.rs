@@ -2,7 +2,7 @@
 //! own, which have other suites and architectures. The mirror is always that of this machine.
 
 use super::store::Store;
-use super::work::{ask, interrupted, run, tool};
+use super::work::{ask, first_error, interrupted, run, tool};
 use super::{Progress, cache};
 use crate::failure::{Failure, Result, failed};
 use latlab_sys::file;
@@ -129,12 +129,9 @@ fn has_lists(folder: &Path) -> bool {
     entries.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().contains("_Packages"))
 }
 
-/// The first error in apt's output: the last one only counts them.
+/// The first error in apt's output.
 fn first_message(log: &Path) -> Option<String> {
-    let said = fs::read(log).ok()?;
-    let said = String::from_utf8_lossy(&said).into_owned();
-    let message = said.lines().find_map(|line| line.strip_prefix("E: "))?;
-    Some(message.split_whitespace().collect::<Vec<_>>().join(" "))
+    first_error(&String::from_utf8_lossy(&fs::read(log).ok()?))
 }
 
 /// Where this machine gets Debian's packages.
@@ -147,7 +144,7 @@ struct Mirror {
 impl Mirror {
     fn of_machine() -> Result<Mirror> {
         // Apt prints the addresses that it would read, and reads nothing.
-        let said = ask(tool("apt-get").args(["update", "--print-uris"]))?.unwrap_or_default();
+        let said = ask(tool("apt-get").args(["update", "--print-uris"]))?;
         Mirror::among(&said).ok_or_else(|| {
             Failure::Unsupported(
                 "the apt sources of this machine do not name Debian's archive".to_owned(),

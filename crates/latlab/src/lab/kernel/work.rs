@@ -17,10 +17,21 @@ pub(crate) fn tool(program: &str) -> Command {
     command
 }
 
-/// The output of a program that answers at once; none if it fails.
-pub(crate) fn ask(command: &mut Command) -> Result<Option<String>> {
+/// The output of a program that answers at once. If it fails, its first error message.
+pub(crate) fn ask(command: &mut Command) -> Result<String> {
     let output = process::output(command).map_err(|e| missing(command, &e))?;
-    Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        return Ok(said(&output.stdout));
+    }
+    let why = first_error(&said(&output.stderr)).unwrap_or_else(|| output.status.to_string());
+    Err(failed(&command.get_program().to_string_lossy(), why))
+}
+
+/// The first error among apt's messages: the last one often says only that there were some.
+pub(crate) fn first_error(messages: &str) -> Option<String> {
+    let error = messages.lines().find_map(|line| line.strip_prefix("E: "))?;
+    Some(error.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// Runs a program to its end, at low priority. Its output goes to `log`; `look` is called meanwhile.
