@@ -43,7 +43,7 @@ fn symbols(plan: &Prepared, session: &mut Session<'_>) -> Result<Symbols> {
 }
 
 fn cell(plan: &Prepared, symbols: &Symbols, session: &mut Session<'_>) -> Result<Cell> {
-    let library = super::kernel::plugin(session.progress)?;
+    let library = prepare::plugin(session)?;
     let plugin = Plugin {
         library,
         misses: false,

@@ -19,7 +19,7 @@ use latlab_core::time::Nanos;
 pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outcome> {
     let target = &plan.plan().target;
     refuse_unsupported(target, session)?;
-    let library = super::kernel::plugin(session.progress)?;
+    let library = prepare::plugin(session)?;
     let symbols = Symbols::of(plan, session)?;
     let outcome = run(std::slice::from_ref(plan), |_, _| Ok(GuestTime::Instructions), session);
     let mut outcome = outcome.into_iter().next().expect("one plan, one outcome")?;

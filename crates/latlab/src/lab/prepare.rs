@@ -26,15 +26,19 @@ pub(super) fn plan(plan: &Prepared, time: GuestTime, session: &mut Session<'_>) 
 fn models(cell: &Cell, session: &mut Session<'_>) -> Result<Plugin> {
     let why = "caches and TLBs are modelled for one CPU only";
     check_plugin(&cell.target, &cell.profile, &cell.kernel, why, "")?;
-    let library = kernel::plugin(session.progress)?;
     Ok(Plugin {
-        library,
+        library: plugin(session)?,
         misses: true,
         samples: vec![],
         faults: vec![],
         preempt_count: None,
         sections: None,
     })
+}
+
+/// The library of the plugin.
+pub(super) fn plugin(session: &mut Session<'_>) -> Result<PathBuf> {
+    kernel::plugin(&mut Fetching::new(session))
 }
 
 /// Refuses guests whose instructions the plugin does not know (`remedy` follows), and those with

@@ -2,7 +2,8 @@
 
 use crate::knob;
 use crate::program::{
-    LATLAB, Output, Running, command, folder, lock_machine, pause, root, with_own_journal,
+    LATLAB, Output, Running, cache_with_kernels, command, folder, latlab, lock_machine,
+    path_with_script, pause, root, wait_until, with_own_journal,
 };
 use latlab_core::record::Record;
 use std::fs;
@@ -59,6 +60,23 @@ fn sigint_ends_a_guest_without_a_record() {
     assert_eq!(output.code(), Some(4), "{output:?}");
     assert!(output.stderr.contains("nothing of it is kept"), "{output:?}");
     assert!(!out.exists(), "there is a record");
+}
+
+#[test]
+fn sigint_while_the_plugin_is_built_ends_all_cells() {
+    assert_eq!(latlab("kernel fetch linux-image-6.12-rt-amd64").code(), Some(0));
+    let cache = cache_with_kernels();
+    let begun = cache.path().join("begun");
+    // A second build would fail.
+    let make = format!("mkdir {} || exit 1; exec sleep 1000", begun.display());
+    let path = path_with_script(cache.path(), "make", &make);
+    let words = "run hackbench:misses=modelled --on lab:rt --on lab:v6.12-rt";
+    let run = Running::start(command(words).env("PATH", path).env("XDG_CACHE_HOME", cache.path()));
+    wait_until("the plugin is built", || begun.exists());
+    run.signal("INT");
+    let output = run.finish();
+    assert_eq!(output.code(), Some(4), "{output:?}");
+    assert_eq!(output.stderr.matches("building the QEMU plugin").count(), 1, "{output:?}");
 }
 
 #[test]

@@ -258,6 +258,18 @@ pub(crate) fn folder() -> tempfile::TempDir {
     folder.expect("a temporary folder can be created")
 }
 
+/// Creates a folder for `XDG_CACHE_HOME` with the kernels of the user's own cache.
+pub(crate) fn cache_with_kernels() -> tempfile::TempDir {
+    let home = || Path::new(&std::env::var("HOME").expect("HOME is set")).join(".cache");
+    let real = std::env::var("XDG_CACHE_HOME").map_or_else(|_| home(), PathBuf::from);
+    let folder = folder();
+    let cache = folder.path().join("latlab");
+    fs::create_dir(&cache).expect("the folder can be written");
+    std::os::unix::fs::symlink(real.join("latlab/kernels"), cache.join("kernels"))
+        .expect("the folder can be written");
+    folder
+}
+
 /// Creates a folder `bin` in `folder` with a shell script as the program `name`. Returns a search path
 /// that begins with it.
 pub(crate) fn path_with_script(folder: &Path, name: &str, body: &str) -> String {

@@ -1,6 +1,6 @@
 //! `latlab explain` in the laboratory: the paths of the worst samples, at no cost.
 
-use crate::program::{LATLAB, folder, latlab, run};
+use crate::program::{LATLAB, cache_with_kernels, folder, latlab, run};
 use latlab_core::path::{IDLE, Off, Path};
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
@@ -147,16 +147,8 @@ fn guest_in_wall_clock_time_is_explained_by_tracepoints() {
 
 #[test]
 fn missing_compiler_is_refused_with_its_package() {
-    let cache = folder();
-    let real = std::env::var("XDG_CACHE_HOME").map_or_else(
-        |_| std::path::PathBuf::from(std::env::var("HOME").expect("HOME is set")).join(".cache"),
-        std::path::PathBuf::from,
-    );
     assert_eq!(latlab("kernel fetch linux-image-6.12-rt-amd64").code(), Some(0));
-    fs::create_dir(cache.path().join("latlab")).expect("the folder can be written");
-    let kernels = cache.path().join("latlab/kernels");
-    std::os::unix::fs::symlink(real.join("latlab/kernels"), kernels)
-        .expect("the folder can be written");
+    let cache = cache_with_kernels();
     let mut command = Command::new(LATLAB);
     command.args(["explain", "--on", "lab:rt", "--count", "10"]);
     let output = run(command.env("PATH", "/nowhere").env("XDG_CACHE_HOME", cache.path()));
