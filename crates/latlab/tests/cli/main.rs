@@ -5,6 +5,7 @@
     reason = "the tests start the program, wait for it, and damage its files"
 )]
 
+mod accel;
 mod acceptance;
 mod adapt;
 mod alone;
