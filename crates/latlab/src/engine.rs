@@ -2,6 +2,7 @@
 //! probes, loads, scans, explaining and adapting.
 
 mod environment;
+mod outcome;
 mod place;
 mod prepared;
 mod probes;
@@ -10,6 +11,7 @@ mod scans;
 mod unfinished;
 mod usable;
 
+pub(crate) use outcome::Outcome;
 pub(crate) use prepared::Prepared;
 
 use crate::failure::{Failure, Result, failed};
@@ -20,19 +22,13 @@ use crate::{adapt, explain, scan};
 use environment::Environment;
 use latlab_core::cpulist::CpuList;
 use latlab_core::machine::TimeDomain;
-use latlab_core::record::{Record, Warning};
+use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;
 use latlab_sys::{clock, cpu, machine};
 use place::Housekeeping;
 use results::{Measured, Results};
-
-/// The outcome of a run: a record, and a verdict where a limit was set and exceeded.
-pub(crate) struct Outcome {
-    pub(crate) record: Record,
-    pub(crate) verdict: Option<Failure>,
-}
 
 /// Carries out `plan` on this machine, whose clock is of this kind. A plan that names no CPUs uses
 /// all that are allowed.

@@ -4,7 +4,6 @@ use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result};
 use crate::message::Stream;
 use crate::rig::Watch;
-use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use latlab_sys::signal::{Event, Signals};
 
@@ -14,8 +13,8 @@ pub(crate) type RunHere = fn(&Prepared, &Signals, &mut dyn Watch) -> Result<Outc
 /// Receives the output of a program on a target.
 pub(crate) type Output<'a> = dyn FnMut(Stream, &[u8]) -> Result<()> + 'a;
 
-/// Receives each record as soon as it is complete, with the index of its plan.
-pub(crate) type Keep<'a> = dyn FnMut(usize, &Record) + 'a;
+/// Receives each outcome with a record as soon as it is complete, with the index of its plan.
+pub(crate) type Keep<'a> = dyn FnMut(usize, &Outcome) + 'a;
 
 /// Shows the progress of long work that is not measuring, as fetching and building, and lets the user
 /// end it.
@@ -47,7 +46,7 @@ pub(crate) struct Session<'a> {
     pub(crate) watch: &'a mut dyn Watch,
     /// Shows the progress of fetching and building kernels.
     pub(crate) progress: &'a mut dyn Progress,
-    /// Receives records before all are complete.
+    /// Receives outcomes before all are complete.
     pub(crate) keep: Option<&'a mut Keep<'a>>,
     /// Number of guests that may run at the same time.
     pub(crate) jobs: usize,
@@ -77,7 +76,7 @@ impl Session<'_> {
         let Ok(outcome) = outcome else { return };
         self.ended |= outcome.record.cut_short().is_some();
         if let Some(keep) = &mut self.keep {
-            keep(index, &outcome.record);
+            keep(index, outcome);
         }
     }
 

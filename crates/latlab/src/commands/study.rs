@@ -12,6 +12,7 @@ use self::folder::{CellPlans, CellResult, Folder};
 use self::results::Results;
 use self::worst::WorstCell;
 use super::complete;
+use super::measurement::worse;
 use super::target_options::TargetOptions;
 use crate::failure::{Failure, Result, failed};
 use crate::format;
@@ -265,15 +266,17 @@ impl Study {
         let width = Width::of_stdout();
         format::show(&format::study::text(&file.study, &findings, &records, width))?;
         one_kernel::report_claims(file, &findings);
+        let is_ended = failures.iter().any(|(_, why)| matches!(why, Failure::CutShort(_)));
         let explained = match folder {
-            Some(folder) if self.explain => self.explain_worst(folder, worst.as_ref(), &results),
+            Some(folder) if self.explain && !is_ended => {
+                self.explain_worst(folder, worst.as_ref(), &results)
+            }
             _ => Ok(()),
         };
         if let Some(folder) = folder {
             report_files(file, folder.0);
         }
-        report_failures(file, &failures, "the table lacks them")?;
-        explained
+        worse(report_failures(file, &failures, "the table lacks them"), explained)
     }
 
     fn records(

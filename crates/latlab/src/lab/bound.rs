@@ -63,7 +63,7 @@ fn observation(
 ) -> Result<(Record, Observation)> {
     let target = &plan.plan().target;
     let trace = Trace::read(&answer.trace).map_err(|e| failed(target, e))?;
-    let record = answer.outcome(plan)?.record;
+    let record = answer.outcome(plan)?.whole()?;
     let observed = Observation::of(&trace, &record, |address| symbols.place(address));
     let observed = observed.map_err(|e| failed(target, e))?;
     Ok((record, observed))

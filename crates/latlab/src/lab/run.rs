@@ -32,7 +32,7 @@ pub(crate) fn run(
     let mut keep = session.keep.take();
     let mut finished = |index, answer: &Answer| {
         if let (Some(keep), Ok(outcome)) = (&mut keep, outcome(index, answer.clone())) {
-            keep(index, &outcome.record);
+            keep(index, &outcome);
         }
     };
     let answers = carry_out(cells, session, &mut |_, _| Ok(()), &mut finished);

@@ -7,6 +7,7 @@ mod kills;
 mod machine;
 mod scene;
 mod surroundings;
+mod unrestored;
 
 use crate::program::{LATLAB, Output, run};
 use std::fs;

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-const PATH: &str = "/proc/sys/vm/stat_interval";
+pub(crate) const PATH: &str = "/proc/sys/vm/stat_interval";
 
 /// Returns its current value.
 pub(crate) fn read() -> String {

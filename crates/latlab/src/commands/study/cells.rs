@@ -4,7 +4,7 @@
 use super::fingerprints::Fingerprints;
 use super::folder::{self, CellPlans, CellResult, Folder, PieceId};
 use crate::commands::target_options::TargetOptions;
-use crate::engine::Prepared;
+use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live};
@@ -104,10 +104,11 @@ fn measure_missing(
     let plans: Vec<Prepared> =
         missing.iter().map(|piece| Prepared::of(&piece.plan)).collect::<Result<_>>()?;
     let mut store_failed = false;
-    let mut store = |nth: usize, record: &Record| {
+    let mut store = |nth: usize, outcome: &Outcome| {
         let piece = &missing[nth];
-        if let Some(folder) = folder.filter(|_| piece.partial && check_whole(record).is_ok()) {
-            let record = fingerprints.add_to(piece.id.label, &piece.plan, record.clone());
+        if let Some(folder) = folder.filter(|_| piece.partial && outcome.check_whole().is_ok()) {
+            let record = outcome.record.clone();
+            let record = fingerprints.add_to(piece.id.label, &piece.plan, record);
             let stored = folder.store_piece(piece.id, &record);
             if let (Err(failure), false) = (&stored, store_failed) {
                 format::say(&format!(
@@ -125,10 +126,9 @@ fn measure_missing(
     let outcomes = target.run(&plans, &mut session);
     drop(bar);
     for (piece, outcome) in missing.iter_mut().zip(outcomes) {
-        piece.record = Some(outcome.and_then(|outcome| {
-            check_whole(&outcome.record)?;
-            Ok(fingerprints.add_to(piece.id.label, &piece.plan, outcome.record))
-        }));
+        let record = outcome.and_then(Outcome::whole);
+        piece.record =
+            Some(record.map(|one| fingerprints.add_to(piece.id.label, &piece.plan, one)));
     }
     Ok(())
 }
@@ -154,14 +154,6 @@ fn join(cell: CellPlans<'_>, pieces: &mut std::vec::IntoIter<Piece<'_>>) -> Cell
     // Collected twice: the repetitions after one that failed have to consume their pieces too.
     let records: Vec<_> = cell.plans.iter().map(repetition).collect();
     folder::check_alike(label, records.into_iter().collect::<Result<_>>()?)
-}
-
-/// Refuses a record that the user has ended early: it is no repetition.
-pub(super) fn check_whole(record: &Record) -> Result<()> {
-    match record.cut_short() {
-        Some(warning) => Err(Failure::CutShort(warning.text.clone())),
-        None => Ok(()),
-    }
 }
 
 fn needs_folder(file: &StudyFile) -> Failure {

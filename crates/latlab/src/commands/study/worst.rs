@@ -1,11 +1,10 @@
 //! The cell with the longest latency of a study, measured once more and explained.
 
 use super::CellRecords;
-use super::cells::check_whole;
 use super::fingerprints::Fingerprints;
 use super::folder::Folder;
 use crate::commands::target_options::TargetOptions;
-use crate::engine::Prepared;
+use crate::engine::{Outcome, Prepared};
 use crate::failure::{Result, failed};
 use crate::format::live;
 use crate::format::progress::Bar;
@@ -87,8 +86,8 @@ impl<'a> WorstCell<'a> {
         let target = target::find(&self.plan.target)?;
         let explained = target.explain(&Prepared::of(&self.explain_plan())?, &mut session);
         drop(bar);
-        let record = explained.map_err(|failure| failure.about("--explain"))?.record;
-        check_whole(&record)?;
+        let record = explained.and_then(Outcome::whole);
+        let record = record.map_err(|failure| failure.about("--explain"))?;
         let record = fingerprints.add_to(self.label, &self.plan, record);
         drop(fingerprints);
         std::mem::forget(signals);

@@ -1,0 +1,68 @@
+//! The outcome of a run: its record, and whether the run was what its plan asked for.
+
+use crate::failure::{Failure, Result};
+use latlab_core::record::Record;
+
+/// The outcome of a run that has a record.
+pub(crate) struct Outcome {
+    pub(crate) record: Record,
+    /// What failed after something had been measured, or else the limit that was exceeded.
+    pub(crate) verdict: Option<Failure>,
+}
+
+impl Outcome {
+    /// Fails unless the run measured all that its plan asks for and restored the machine. A limit
+    /// that was exceeded is a result.
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        match &self.verdict {
+            None | Some(Failure::Worse(_)) => self.cut_short().map_or(Ok(()), Err),
+            Some(failure) => Err(failure.clone()),
+        }
+    }
+
+    /// Returns the record, if the outcome passes [`Outcome::check_whole`].
+    pub(crate) fn whole(self) -> Result<Record> {
+        self.check_whole().map(|()| self.record)
+    }
+
+    fn cut_short(&self) -> Option<Failure> {
+        self.record.cut_short().map(|warning| Failure::CutShort(warning.text.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::cpulist::CpuList;
+    use latlab_core::machine::Machine;
+    use latlab_core::plan::{Length, Plan};
+    use latlab_core::record::Warning;
+    use latlab_core::time::Nanos;
+
+    /// An outcome with these warnings, each a code and a text.
+    fn outcome(warnings: &[(&str, &str)], verdict: Option<Failure>) -> Outcome {
+        let plan = Plan::bare("native", CpuList::default(), Length::Count(1));
+        let warnings = warnings.iter().map(|(code, text)| Warning::new(code, *text)).collect();
+        let record = Record::new("latlab", Nanos(0), plan, Machine::default());
+        Outcome { record: Record { warnings, ..record }, verdict }
+    }
+
+    fn worse() -> Failure {
+        Failure::Worse("above 1 us".to_owned())
+    }
+
+    #[test]
+    fn run_that_failed_or_was_ended_early_is_not_whole() {
+        let why = |one: Outcome| one.whole().map(drop).map_err(|failure| failure.exit_code());
+        let code = |code: u8| Err(std::process::ExitCode::from(code));
+        let ended = [("interrupted", "ended early")];
+        assert_eq!(why(outcome(&[], None)), Ok(()));
+        assert_eq!(why(outcome(&[], Some(worse()))), Ok(()), "an exceeded limit is a result");
+        assert_eq!(why(outcome(&ended, None)), code(4));
+        assert_eq!(why(outcome(&ended, Some(worse()))), code(4));
+        let failed = || Some(Failure::Failed("a probe failed".to_owned()));
+        assert_eq!(why(outcome(&[], failed())), code(2));
+        let unrestored = Failure::unrestored(&["ksm (EIO)".to_owned()]);
+        assert_eq!(why(outcome(&ended, unrestored)), code(2));
+    }
+}

@@ -1,0 +1,46 @@
+//! Runs whose knob can't be restored: each command says so, whatever else it has to say.
+
+use super::program;
+use super::scene::{OWN_JOURNALS, Scene};
+use crate::knob;
+use crate::program::{Output, lock_machine, root, run};
+use std::fs;
+
+/// Runs `latlab` with these words, started by `starter`. The second write to the knob fails, with
+/// which the first run that sets it restores it.
+fn unrestored(scene: &Scene, starter: &[&str], words: &str) -> Output {
+    let mut command = scene.command(OWN_JOURNALS);
+    command.args(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=write", "-P", knob::PATH]);
+    command.args(["-e", "inject=write:error=EIO:when=2"]).args(starter).arg(program());
+    let output = run(command.args(words.split_whitespace()));
+    assert!(output.stderr.contains("not restored: stat_interval"), "{output:?}");
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    scene.check(&output).expect("the next start restores the knob");
+    output
+}
+
+#[test]
+fn cell_whose_knob_is_not_restored_is_not_in_the_table() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let scene = Scene::new();
+    let path = scene.folder().join("mine.toml");
+    let text = format!(
+        "title = 'T'\npaper = 'P'\nredoes = 'x'\n\
+         plan = {{ probes = ['cyclic:policy=other'], on = 'native', for = '50ms' }}\n\
+         axis = [{{ name = 'knob', each = [{{ label = 'set', set = ['stat_interval={}'] }}, \
+         {{ label = 'unset' }}] }}]\n\
+         figure = [{{ name = 'samples', probe = 'cyclic', take = 'recorded' }}]\n",
+        scene.new
+    );
+    fs::write(&path, text).expect("the folder is the test's own");
+    let out = scene.folder().join("out");
+    let output =
+        unrestored(&scene, &[], &format!("study {} --out {}", path.display(), out.display()));
+    assert!(output.stderr.contains("cell 1, set: not restored"), "{output:?}");
+    let table = fs::read_to_string(out.join("table.csv")).expect("there is a table");
+    assert!(table.contains("set,samples,,"), "{table}");
+    assert!(!out.join("records/set.json").exists(), "the failed run has a record");
+}
