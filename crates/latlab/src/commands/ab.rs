@@ -2,10 +2,11 @@
 
 use super::rights;
 use super::run::Run;
+use crate::engine::Outcome;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::width::Width;
-use crate::format::{self, comparison};
+use crate::format::{self, comparison, text};
 use latlab_core::compare::turns::{self, Look};
 use latlab_core::compare::{self, Comparison};
 use latlab_core::plan::Plan;
@@ -64,6 +65,8 @@ struct Side {
     run: Run,
     plan: Plan,
     records: Vec<Record>,
+    /// Warnings that were printed.
+    reported: Vec<String>,
 }
 
 /// Why no more pairs are measured.
@@ -202,12 +205,33 @@ impl Side {
     fn measure(&mut self, pair: usize, signals: &Signals) -> Result<bool> {
         let plan = Plan { seed: self.plan.seed.saturating_add(pair as u64), ..self.plan.clone() };
         let mut bar = Bar::new(signals);
-        let Some(record) = self.run.measurement().record(&plan, signals, &mut bar)? else {
-            return Ok(false);
-        };
+        let outcome = self.run.measurement().outcome(&plan, signals, &mut bar);
         drop(bar);
-        self.records.push(record);
+        let outcome = match outcome {
+            // A guest that was ended has no record.
+            Err(Failure::CutShort(_)) => return Ok(false),
+            outcome => outcome?,
+        };
+        self.report(&outcome);
+        match outcome.failure() {
+            Some(Failure::CutShort(_)) => return Ok(false),
+            Some(failure) => return Err(failure),
+            None => self.records.push(outcome.record),
+        }
         Ok(true)
+    }
+
+    /// Prints the warnings of a run, and what somebody else changed meanwhile and was therefore not
+    /// restored, unless an earlier run had the same.
+    fn report(&mut self, outcome: &Outcome) {
+        let warnings = outcome.warnings().map(|warning| warning.text.clone());
+        let changed = outcome.record.changes.iter().filter(|change| !change.restored);
+        for line in warnings.chain(changed.map(text::unrestored)) {
+            if !self.reported.contains(&line) {
+                format::say(&format!("side {}: {line}", self.name));
+                self.reported.push(line);
+            }
+        }
     }
 }
 
@@ -217,7 +241,8 @@ fn side(name: &'static str, words: &[String]) -> Result<Side> {
     let refused = |failure: Failure| failed(&format!("side {name}"), failure);
     run.measurement().check_side().map_err(refused)?;
     let plan = run.plan().map_err(refused)?;
-    Ok(Side { name, words: words.join(" "), run, plan, records: Vec::new() })
+    let (words, records, reported) = (words.join(" "), Vec::new(), Vec::new());
+    Ok(Side { name, words, run, plan, records, reported })
 }
 
 fn compared(a: &Side, b: &Side, look: Look) -> Result<Comparison> {

@@ -99,7 +99,7 @@ impl Measurement {
         }
         let mut result = Ok(());
         for ((outcome, file), path) in outcomes.into_iter().zip(files).zip(paths) {
-            let finish = |outcome| self.finish(outcome, verbose, file, path.as_deref());
+            let finish = |outcome: Outcome| self.finish(&outcome, verbose, file, path.as_deref());
             let finished = outcome.and_then(finish);
             result = worse(result, finished);
         }
@@ -124,25 +124,18 @@ impl Measurement {
         }
     }
 
-    /// Carries out `plan` on the only target without printing or writing anything. Returns none
-    /// where the user ended it early.
-    pub(super) fn record(
+    /// Carries out `plan` on the only target without printing or writing anything.
+    pub(super) fn outcome(
         &self,
         plan: &Plan,
         signals: &Signals,
         bar: &mut Bar<'_>,
-    ) -> Result<Option<Record>> {
+    ) -> Result<Outcome> {
         let plan = Prepared::of(plan)?.on_target(&self.on[0]);
         let mut watch = live::view(None);
         let mut session = self.options.session(signals, watch.as_mut(), bar);
         let outcome = self.target()?.run(std::slice::from_ref(&plan), &mut session).pop();
-        match outcome.expect("one plan has one outcome") {
-            Ok(outcome) if outcome.record.cut_short().is_some() => Ok(None),
-            // A guest that was ended has no record.
-            Err(_) if session.ended => Ok(None),
-            Ok(outcome) => outcome.verdict.map_or(Ok(Some(outcome.record)), Err),
-            Err(failure) => Err(failure),
-        }
+        outcome.expect("one plan has one outcome")
     }
 
     /// Refuses several targets and outputs, for a side of a comparison.
@@ -201,18 +194,14 @@ impl Measurement {
     /// Prints the results of a run and writes its record.
     fn finish(
         &self,
-        outcome: Outcome,
+        outcome: &Outcome,
         verbose: bool,
         file: Option<Reserved>,
         path: Option<&Path>,
     ) -> Result<()> {
         let record = &outcome.record;
-        // The failures that these are for are printed last.
-        let is_last = |code: &str| matches!(code, "stopped-above" | "failed-above" | "interrupted");
-        for warning in record.warnings.iter().filter(|w| !is_last(&w.code)) {
-            format::say(&warning.text);
-        }
-        let cut_short = record.cut_short().map(|warning| Failure::CutShort(warning.text.clone()));
+        // The failure is printed last.
+        outcome.warnings().for_each(|warning| format::say(&warning.text));
         if let Some(file) = file {
             file.write_record(record)?;
         }
@@ -227,7 +216,7 @@ impl Measurement {
             format::show(&text::summary(record, verbose, Width::of_stdout()))?;
             suggest_next(path);
         }
-        outcome.verdict.or(cut_short).map_or(Ok(()), Err)
+        outcome.failure().map_or(Ok(()), Err)
     }
 
     /// Whether the record is all that is printed.

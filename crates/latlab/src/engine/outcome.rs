@@ -1,7 +1,7 @@
 //! The outcome of a run: its record, and whether the run was what its plan asked for.
 
 use crate::failure::{Failure, Result};
-use latlab_core::record::Record;
+use latlab_core::record::{Record, Warning};
 
 /// The outcome of a run that has a record.
 pub(crate) struct Outcome {
@@ -11,6 +11,17 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// Returns why the command does not succeed: the verdict, or else that the run was ended early.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.verdict.clone().or_else(|| self.cut_short())
+    }
+
+    /// Returns the warnings of the record, without the one that is the failure.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = &Warning> {
+        let failure = self.failure().map(|failure| failure.to_string());
+        self.record.warnings.iter().filter(move |warning| failure.as_ref() != Some(&warning.text))
+    }
+
     /// Fails unless the run measured all that its plan asks for and restored the machine. A limit
     /// that was exceeded is a result.
     pub(crate) fn check_whole(&self) -> Result<()> {
@@ -36,7 +47,6 @@ mod tests {
     use latlab_core::cpulist::CpuList;
     use latlab_core::machine::Machine;
     use latlab_core::plan::{Length, Plan};
-    use latlab_core::record::Warning;
     use latlab_core::time::Nanos;
 
     /// An outcome with these warnings, each a code and a text.
@@ -64,5 +74,18 @@ mod tests {
         assert_eq!(why(outcome(&[], failed())), code(2));
         let unrestored = Failure::unrestored(&["ksm (EIO)".to_owned()]);
         assert_eq!(why(outcome(&ended, unrestored)), code(2));
+    }
+
+    #[test]
+    fn only_the_warning_that_is_the_failure_is_left_out() {
+        let all = [("failed-above", "above 1 us"), ("interrupted", "ended early")];
+        let texts = |verdict| {
+            let outcome = outcome(&all, verdict);
+            outcome.warnings().map(|warning| warning.text.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(Some(worse())), ["ended early"]);
+        assert_eq!(texts(None), ["above 1 us"]);
+        let unrestored = Failure::unrestored(&["ksm (EIO)".to_owned()]);
+        assert_eq!(texts(unrestored), ["above 1 us", "ended early"]);
     }
 }

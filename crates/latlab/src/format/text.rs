@@ -36,15 +36,16 @@ pub(crate) fn summary(record: &Record, verbose: bool, width: Width) -> String {
     text += &proofs(record);
     for change in record.changes.iter().filter(|change| !change.restored) {
         text += &unrestored(change);
+        text.push('\n');
     }
     text
 }
 
-/// A line on a change that was not restored.
-fn unrestored(change: &Change) -> String {
+/// Returns a line on a change that was not restored.
+pub(crate) fn unrestored(change: &Change) -> String {
     let Change { knob, old, unrestored, .. } = change;
     let why = unrestored.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    printable(&format!("not restored: {knob}, which was {old}{why}")) + "\n"
+    printable(&format!("not restored: {knob}, which was {old}{why}"))
 }
 
 /// The verdict on the record, and what to do next.
@@ -254,7 +255,7 @@ mod tests {
         let change = Change { knob, old, new, reason: String::new(), restored: false, unrestored };
         assert_eq!(
             super::unrestored(&change),
-            "not restored: governor, which was ondemand: another program has changed /sys/x\n"
+            "not restored: governor, which was ondemand: another program has changed /sys/x"
         );
     }
 

@@ -20,6 +20,33 @@ fn unrestored(scene: &Scene, starter: &[&str], words: &str) -> Output {
 }
 
 #[test]
+fn knob_that_is_not_restored_is_reported_beside_a_sample_above_a_limit() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let scene = Scene::new();
+    let words = format!(
+        "run --set stat_interval={} --for 1s --cpus 0 --policy other --stop-above 1ns",
+        scene.new
+    );
+    let output = unrestored(&scene, &[], &words);
+    assert!(output.stderr.contains("above 1 ns"), "{output:?}");
+}
+
+#[test]
+fn knob_that_is_not_restored_after_an_interruption_fails_ab() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let scene = Scene::new();
+    let side = "-- run --for 60s --cpus 0 --policy other";
+    let words = format!("ab {side} --set stat_interval={} {side}", scene.new);
+    unrestored(&scene, &["timeout", "--signal=INT", "--preserve-status", "2"], &words);
+}
+
+#[test]
 fn cell_whose_knob_is_not_restored_is_not_in_the_table() {
     if !root() {
         return;
