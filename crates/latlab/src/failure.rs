@@ -14,6 +14,9 @@ pub(crate) enum Failure {
     /// The command failed, or its input was wrong: exit 2.
     #[error("{0}")]
     Failed(String),
+    /// Something that the command had changed could not be restored: exit 2.
+    #[error("{0}")]
+    Unrestored(String),
     /// This machine does not support it: exit 3.
     #[error("{0}")]
     Unsupported(String),
@@ -35,6 +38,7 @@ impl Failure {
         match self {
             Failure::Worse(why) => Failure::Worse(format!("{what}: {why}")),
             Failure::Failed(why) => Failure::Failed(format!("{what}: {why}")),
+            Failure::Unrestored(why) => Failure::Unrestored(format!("{what}: {why}")),
             Failure::Unsupported(why) => Failure::Unsupported(format!("{what}: {why}")),
             Failure::OtherKernel(why) => Failure::OtherKernel(format!("{what}: {why}")),
             Failure::CutShort(why) => Failure::CutShort(format!("{what}: {why}")),
@@ -44,18 +48,17 @@ impl Failure {
     /// The failure to restore what is named here; none where nothing is.
     pub(crate) fn unrestored(names: &[String]) -> Option<Failure> {
         (!names.is_empty()).then(|| {
-            Failure::Failed(format!(
+            Failure::Unrestored(format!(
                 "not restored: {}; run `latlab adapt --restore` when the cause is gone",
                 names.join(", ")
             ))
         })
     }
 
-    /// Adds what could not be restored after this failure. The exit code is then that of a command
-    /// that failed.
+    /// Adds what could not be restored after this failure.
     pub(crate) fn with_unrestored(self, unrestored: Option<Failure>) -> Failure {
         match unrestored {
-            Some(unrestored) => Failure::Failed(format!("{self}; {unrestored}")),
+            Some(unrestored) => Failure::Unrestored(format!("{self}; {unrestored}")),
             None => self,
         }
     }
@@ -63,7 +66,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Worse(_) => 1,
-            Failure::Failed(_) => 2,
+            Failure::Failed(_) | Failure::Unrestored(_) => 2,
             Failure::Unsupported(_) | Failure::OtherKernel(_) => 3,
             Failure::CutShort(_) => 4,
         })
@@ -98,6 +101,6 @@ mod tests {
         let failure = refused().with_unrestored(Failure::unrestored(&names));
         let sentence = "no debugfs; not restored: governor (EIO), ksm (EIO); run `latlab adapt \
                         --restore` when the cause is gone";
-        assert_eq!(failure, Failure::Failed(sentence.to_owned()));
+        assert_eq!(failure, Failure::Unrestored(sentence.to_owned()));
     }
 }

@@ -19,15 +19,12 @@ impl Proofs {
         let mut helped: Vec<&Proof> = self.tried.iter().filter(|proof| proof.helped()).collect();
         helped.sort_by(|a, b| a.best_ratio().total_cmp(&b.best_ratio()));
         if helped.is_empty() && !self.tried.is_empty() {
-            return vec![
-                "none of the remedies is shown to help; everything is restored".to_owned(),
-            ];
+            return vec!["none of the remedies is shown to help".to_owned()];
         }
         let keep = |proof: &Proof| {
             format!("to keep {}: {}", proof.remedy.words(), proof.remedy.for_good())
         };
-        let restored = (!helped.is_empty()).then(|| "everything is restored".to_owned());
-        restored.into_iter().chain(helped.into_iter().map(keep)).collect()
+        helped.into_iter().map(keep).collect()
     }
 }
 

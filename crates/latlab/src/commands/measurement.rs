@@ -304,7 +304,10 @@ pub(super) fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
     let rank = |failure: &Failure| match failure {
         Failure::Worse(_) => 0,
         Failure::CutShort(_) => 1,
-        Failure::Failed(_) | Failure::Unsupported(_) | Failure::OtherKernel(_) => 2,
+        Failure::Failed(_)
+        | Failure::Unrestored(_)
+        | Failure::Unsupported(_)
+        | Failure::OtherKernel(_) => 2,
     };
     let (serious, minor) = if rank(&other) > rank(&one) { (other, one) } else { (one, other) };
     format::say(&minor.to_string());

@@ -41,9 +41,11 @@ pub(in crate::commands) fn prove(
         return outcome;
     }
     let mut view = live::view(None);
-    let mut session = session_of(session, view.as_mut());
     let mut turns = Turns::of(plan, candidates);
-    let end = turns.measure(target, &mut session);
+    let mut session_of_turns = session_of(session, view.as_mut());
+    let end = turns.measure(target, &mut session_of_turns);
+    let ended = session_of_turns.ended;
+    session.ended |= ended;
     match end {
         Ok(End::Complete) => {}
         Ok(End::Interrupted) => {
@@ -197,7 +199,7 @@ impl Turns {
         let prepared: Vec<Prepared> = plans.collect::<Result<_>>()?;
         let outcomes = target.run(&prepared, session);
         if session.ended {
-            return Ok(End::Interrupted);
+            return outcomes.into_iter().find_map(unrestored).map_or(Ok(End::Interrupted), Err);
         }
         for ((nth, _), outcome) in runs.iter().zip(outcomes) {
             self.keep(*nth, outcome)?;
@@ -208,7 +210,7 @@ impl Turns {
     /// Keeps the outcome of a run with the remedy of this index, or without any.
     fn keep(&mut self, nth: Option<usize>, outcome: Result<Outcome>) -> Result<()> {
         let outcome = match (nth, outcome) {
-            (Some(nth), Err(failure)) => {
+            (Some(nth), Err(failure)) if !matches!(failure, Failure::Unrestored(_)) => {
                 let refused = proof::Outcome::Refused(failure.to_string());
                 self.trials[nth].outcome = Some(refused);
                 format::say(&self.trials[nth].proof().sentence(|time| time.to_string()));
@@ -216,22 +218,26 @@ impl Turns {
             }
             (_, outcome) => outcome?,
         };
+        if nth.is_some() {
+            self.add_tried_changes(&outcome.record);
+        }
         if let Some(failure) = outcome.verdict {
             return Err(failure);
         }
-        let tried =
-            |change: &Change| Change { reason: "tried with --prove".to_owned(), ..change.clone() };
         match nth {
             None => self.without.push(outcome.record),
-            Some(nth) => {
-                let own = |change: &&Change| {
-                    !self.plan.settings.iter().any(|set| set.knob == change.knob)
-                };
-                self.changes.extend(outcome.record.changes.iter().filter(own).map(tried));
-                self.trials[nth].records.push(outcome.record);
-            }
+            Some(nth) => self.trials[nth].records.push(outcome.record),
         }
         Ok(())
+    }
+
+    /// Adds the changes that a run with a remedy made for it.
+    fn add_tried_changes(&mut self, record: &Record) {
+        let settings = &self.plan.settings;
+        let own = |change: &&Change| !settings.iter().any(|set| set.knob == change.knob);
+        let tried =
+            |change: &Change| Change { reason: "tried with --prove".to_owned(), ..change.clone() };
+        self.changes.extend(record.changes.iter().filter(own).map(tried));
     }
 
     /// Judges the remedies that are not judged yet, where a judgement is due after this turn.
@@ -273,6 +279,12 @@ impl Trial {
     }
 }
 
+/// The failure of a run to restore something, if it is one.
+fn unrestored(outcome: Result<Outcome>) -> Option<Failure> {
+    let failure = outcome.map_or_else(Some, |outcome| outcome.verdict);
+    failure.filter(|failure| matches!(failure, Failure::Unrestored(_)))
+}
+
 /// Time that one run of this plan measures.
 fn duration(plan: &Plan) -> Result<Nanos> {
     Ok(Prepared::of(plan)?.duration())
@@ -283,3 +295,6 @@ fn judged(without: &[Record], with: &[Record], most: usize, remedies: usize) -> 
     let unknown = Judged { effect: Effect::Unknown, figures: Vec::new() };
     proof::judge(without, with, most, remedies).unwrap_or(unknown)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Tests of proofs on a target whose runs fail or are ended.
+
+use super::*;
+use crate::format::picture::tests::source;
+use crate::format::progress::Bar;
+use crate::part;
+use crate::probe::PROBES;
+use latlab_core::plan::Length;
+use latlab_core::record::explained::{Explained, Share};
+use latlab_sys::signal::Signals;
+use serde_json::json;
+
+/// A target that carries out each plan in this way.
+struct Scripted(fn(&Plan, &mut Session<'_>) -> Result<Outcome>);
+
+impl Target for Scripted {
+    fn run(&self, plans: &[Prepared], session: &mut Session<'_>) -> Vec<Result<Outcome>> {
+        plans.iter().map(|plan| (self.0)(plan.plan(), session)).collect()
+    }
+}
+
+/// The outcome of an explained run of a FIFO task of priority 10, which a task of higher priority
+/// delayed.
+fn explained() -> Outcome {
+    let mut record = source("", 1).record;
+    let probe = part::parse("probe", PROBES, "cyclic:policy=fifo,priority=10", &[]);
+    record.plan.probes = vec![probe.unwrap()];
+    record.plan.loads.clear();
+    record.plan.length = Length::Count(1);
+    let (total, worst) = (Nanos::from_millis(10), Nanos::from_millis(1));
+    let cause = "higher-priority".to_owned();
+    let culprit = "rival".to_owned();
+    let share = Share { cause, culprit, function: None, count: 10, total, worst };
+    record.explained =
+        Some(Explained { late: 10, total, causes: vec![share], ..Explained::default() });
+    Outcome { record, verdict: None }
+}
+
+/// Tries a higher priority on a target. Returns the outcome, and whether the session is ended.
+fn proven(target: &Scripted) -> (Outcome, bool) {
+    let outcome = explained();
+    let plan = Prepared::of(&outcome.record.plan).unwrap();
+    let signals = Signals::block().unwrap();
+    let (mut view, mut bar) = (live::view(None), Bar::new(&signals));
+    let mut session = Session {
+        here: |_, _, _| unreachable!("the target is not this machine"),
+        signals: &signals,
+        watch: view.as_mut(),
+        progress: &mut bar,
+        keep: None,
+        jobs: 1,
+        fresh: false,
+        cold: false,
+        accel: None,
+        limit: None,
+        ended: false,
+    };
+    let outcome = prove(outcome, &plan, target, &mut session);
+    let ended = session.ended;
+    (outcome, ended)
+}
+
+fn has_remedy(plan: &Plan) -> bool {
+    plan.probes[0].params["priority"] != json!(10)
+}
+
+#[test]
+fn remedy_that_cannot_be_undone_ends_the_proof() {
+    let (outcome, _) = proven(&Scripted(|plan, _| {
+        let unrestored = Failure::unrestored(&["ksm (EIO)".to_owned()]);
+        unrestored.filter(|_| has_remedy(plan)).map_or(Ok(explained()), Err)
+    }));
+    let failure = outcome.failure().expect("it failed").to_string();
+    assert!(failure.starts_with("trying remedies: not restored: ksm (EIO)"), "{failure}");
+}
+
+#[test]
+fn remedy_that_cannot_be_undone_is_reported_after_an_interruption() {
+    let (outcome, _) = proven(&Scripted(|_, session| {
+        session.ended = true;
+        Ok(Outcome { verdict: Failure::unrestored(&["ksm (EIO)".to_owned()]), ..explained() })
+    }));
+    let failure = outcome.failure().expect("it failed").to_string();
+    assert!(failure.starts_with("trying remedies: not restored: ksm (EIO)"), "{failure}");
+}
+
+#[test]
+fn remedy_that_cannot_be_made_is_refused() {
+    let (outcome, _) = proven(&Scripted(|plan, _| {
+        if has_remedy(plan) { Err(Failure::Failed("no load".to_owned())) } else { Ok(explained()) }
+    }));
+    assert_eq!(outcome.failure(), None);
+    let tried = &outcome.record.proofs.expect("a remedy was tried").tried[0];
+    assert_eq!(tried.outcome, proof::Outcome::Refused("no load".to_owned()));
+}
+
+#[test]
+fn end_of_the_turns_ends_the_session() {
+    let (outcome, ended) = proven(&Scripted(|_, session| {
+        session.ended = true;
+        Err(Failure::CutShort("ended".to_owned()))
+    }));
+    assert!(matches!(outcome.failure(), Some(Failure::CutShort(_))));
+    assert!(ended, "the next target would be measured");
+}
