@@ -36,6 +36,8 @@ pub struct Study {
     pub limit: Option<Nanos>,
     /// How long the cells are measured.
     pub lengths: Lengths,
+    /// The target to which all cells were moved, if they were.
+    pub moved_to: Option<String>,
     /// Names of the axes, one for each part of the cells' labels.
     pub axes: Vec<String>,
     /// The cells, in the order of the table.

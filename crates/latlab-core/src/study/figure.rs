@@ -196,6 +196,11 @@ impl StudyFigure {
         }
     }
 
+    /// Returns the longest latency of the series of a record; none for other data.
+    pub fn longest(&self, record: &Record) -> Option<Nanos> {
+        self.series(record).iter().map(|series| series.max).max()
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
     fn series_value(&self, all: &[Record], probe: &str, span: Option<&str>) -> Option<f64> {
         let mut histogram = Histogram::new();

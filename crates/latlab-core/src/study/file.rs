@@ -44,6 +44,7 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
         about: file.about.trim().to_owned(),
         limit,
         lengths: Lengths::Usual,
+        moved_to: None,
         axes,
         cells,
         figures,

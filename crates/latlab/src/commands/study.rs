@@ -245,7 +245,7 @@ impl Study {
         let folder = source.folder();
         folder.map_or(Ok(()), Folder::create)?;
         let (records, failures) = separate(file, self.records(file, cells, source)?);
-        let failures = one_kernel::without_others(file, failures);
+        let (others, failures) = one_kernel::separate_others(file, failures);
         if records.iter().all(Option::is_none) {
             report_failures(file, &failures, "there is no table")?;
             return Err(one_kernel::none_here(file));
@@ -265,7 +265,7 @@ impl Study {
         }
         let width = Width::of_stdout();
         format::show(&format::study::text(&file.study, &findings, &records, width))?;
-        one_kernel::report_claims(file, &findings);
+        one_kernel::report_claims(&findings, &others);
         let is_ended = failures.iter().any(|(_, why)| matches!(why, Failure::CutShort(_)));
         let explained = match folder {
             Some(folder) if self.explain && !is_ended => {

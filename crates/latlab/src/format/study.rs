@@ -106,14 +106,16 @@ pub(crate) fn bounds(claim: &PaperClaim) -> Vec<String> {
     std::iter::once(claim.bound.to_string()).chain(changes).collect()
 }
 
-/// Returns the option of `latlab study` for the length of the measurements, if it is not the
-/// study's own.
-pub(crate) fn duration_option(study: &Study) -> String {
-    match study.lengths {
-        Lengths::Usual => String::new(),
-        Lengths::Full => " --full".to_owned(),
-        Lengths::For(time) => format!(" --for {}", time.exact()),
-    }
+/// Returns the options of `latlab study` for the target and the length of the measurements, if they
+/// are not the study's own.
+pub(crate) fn options(study: &Study) -> String {
+    let target = study.moved_to.iter().map(|target| format!(" --on {target}"));
+    let length = match study.lengths {
+        Lengths::Usual => None,
+        Lengths::Full => Some(" --full".to_owned()),
+        Lengths::For(time) => Some(format!(" --for {}", time.exact())),
+    };
+    target.chain(length).collect()
 }
 
 /// Returns length and repetitions of the measurements as a sentence, if they are the same for all

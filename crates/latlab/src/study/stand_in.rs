@@ -118,6 +118,7 @@ impl StudyFile {
                  profile in wall-clock time)"
             )));
         }
+        self.study.moved_to = Some(target.to_owned());
         for cell in &mut self.study.cells {
             let terms = &mut cell.terms;
             terms.repeat = terms.repeat.max(Some(REPETITIONS));

@@ -40,20 +40,20 @@ pub(super) fn check(file: &StudyFile, nth: usize, records: CellResult) -> CellRe
     Ok(records)
 }
 
-/// Takes out the cells that model another kernel, which is no failure, and says which they are.
-pub(super) fn without_others(
+/// Separates the failures from the cells that model another kernel, which is no failure. Says which
+/// cells these are, and returns their labels.
+pub(super) fn separate_others(
     file: &StudyFile,
     failures: Vec<(usize, Failure)>,
-) -> Vec<(usize, Failure)> {
+) -> (Vec<&str>, Vec<(usize, Failure)>) {
     let (others, failures): (Vec<_>, Vec<_>) =
         failures.into_iter().partition(|(_, failure)| matches!(failure, Failure::OtherKernel(_)));
-    for (nth, failure) in others {
-        format::say(&format!(
-            "cell {} can't be asked here: {failure}",
-            file.study.cells[nth].label
-        ));
-    }
-    failures
+    let label = |(nth, failure): (usize, Failure)| {
+        let label = file.study.cells[nth].label.as_str();
+        format::say(&format!("cell {label} can't be asked here: {failure}"));
+        label
+    };
+    (others.into_iter().map(label).collect(), failures)
 }
 
 /// The failure of a study without any cell of this kernel.
@@ -62,12 +62,21 @@ pub(super) fn none_here(file: &StudyFile) -> Failure {
     Failure::Unsupported(format!("{name}: none of its cells is of the kernel that runs here"))
 }
 
-/// Says how many claims can't be asked on this kernel.
-pub(super) fn report_claims(file: &StudyFile, findings: &Findings<'_>) {
-    let asked = |verdict: &ClaimVerdict| !matches!(verdict, ClaimVerdict::NotMeasured(_));
+/// Says how many claims can't be asked on this kernel: those about these cells of other kernels.
+pub(super) fn report_claims(findings: &Findings<'_>, others: &[&str]) {
+    // The name of a result is the label of its cell, a dot, and the name of its figure.
+    let is_of = |result: &str, cell: &str| {
+        result.strip_prefix(cell).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let is_about_others = |verdict: &ClaimVerdict| match verdict {
+        ClaimVerdict::NotMeasured(missing) => {
+            missing.iter().any(|result| others.iter().any(|cell| is_of(result, cell)))
+        }
+        _ => false,
+    };
     let all = findings.claims.len();
-    let number = findings.claims.iter().filter(|(_, one)| !asked(&one.verdict)).count();
-    if !file.stand_ins.is_empty() && number > 0 {
+    let number = findings.claims.iter().filter(|(_, one)| is_about_others(&one.verdict)).count();
+    if number > 0 {
         format::say(&format!(
             "{number} of {all} claims can't be asked here: they need other kernels, listed as not \
              measured; boot those, measure with the same --out, and join all with --merge"

@@ -51,9 +51,9 @@ impl<'a> WorstCell<'a> {
         records: &[CellRecords],
     ) -> Option<WorstCell<'a>> {
         let worst = file.study.worst(findings)?;
-        let longest = |record: &Record| worst.figure.series(record).iter().map(|one| one.max).max();
         let repetitions = plans[worst.cell].iter().zip(records[worst.cell].iter().flatten());
-        let (plan, record) = repetitions.min_by_key(|(_, record)| Reverse(longest(record)))?;
+        let (plan, record) =
+            repetitions.min_by_key(|(_, record)| Reverse(worst.figure.longest(record)))?;
         Some(WorstCell {
             label: &file.study.cells[worst.cell].label,
             plan: plan.clone(),

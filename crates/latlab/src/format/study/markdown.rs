@@ -1,6 +1,6 @@
 //! Results of a study as a page of Markdown.
 
-use super::{ResultColumns, bounds, duration_option, grounds, kernels, lengths};
+use super::{ResultColumns, bounds, grounds, kernels, lengths, options};
 use latlab_core::record::Record;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
@@ -20,8 +20,8 @@ pub(crate) fn markdown(
     if !study.source.is_empty() {
         let _ = writeln!(measured, "Published: {}.", study.source);
     }
-    let duration = duration_option(study);
-    let _ = writeln!(measured, "Reproduce with `latlab study {name}{duration} --out DIR`.");
+    let options = options(study);
+    let _ = writeln!(measured, "Reproduce with `latlab study {name}{options} --out DIR`.");
     page(study, findings, &measured)
 }
 

@@ -1,7 +1,7 @@
 //! How to reproduce a study, and the files in the folder of its page.
 
 use super::StudyPage;
-use crate::format::study::duration_option;
+use crate::format::study::options;
 use latlab_core::machine::TimeDomain;
 use maud::{Markup, html};
 
@@ -26,9 +26,9 @@ pub(super) fn section(about: &StudyPage<'_>) -> Markup {
 
 fn command(about: &StudyPage<'_>) -> String {
     let folder = about.name.strip_suffix(".toml").unwrap_or(about.name);
-    let duration = duration_option(about.study);
+    let options = options(about.study);
     let explain = if about.why.is_some() { " --explain" } else { "" };
-    format!("latlab study {}{duration}{explain} --out {folder}/", about.name)
+    format!("latlab study {}{options}{explain} --out {folder}/", about.name)
 }
 
 /// Whether all cells were measured in the laboratory, and not in the time of a real machine.

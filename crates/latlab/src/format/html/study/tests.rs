@@ -3,6 +3,8 @@
 use super::*;
 use crate::format::picture::study::pictures;
 use crate::format::picture::tests::{sample_explained, source};
+use latlab_core::study::Lengths;
+use latlab_core::time::Nanos;
 
 const STUDY: &str = r#"
 title = "Two <b>kernels"
@@ -56,7 +58,12 @@ fn page_of(text: &str) -> String {
 }
 
 fn page_with(study: &Study, record: Record, why: Option<&NamedRecord>) -> String {
-    let records = vec![Some(vec![record]); study.cells.len()];
+    page_of_repetitions(study, vec![record], why)
+}
+
+/// Returns the page of a study with the same repetitions in all cells.
+fn page_of_repetitions(study: &Study, all: Vec<Record>, why: Option<&NamedRecord>) -> String {
+    let records = vec![Some(all); study.cells.len()];
     let findings = study.findings(&records);
     let sources: Vec<NamedRecord> = study
         .cells
@@ -134,6 +141,28 @@ fn page_has_differences_and_command_to_reproduce() {
     ] {
         assert!(page.contains(text), "{text}");
     }
+}
+
+#[test]
+fn command_to_reproduce_names_the_target_to_which_the_study_was_moved() {
+    let mut study = Study::read(STUDY).unwrap();
+    study.moved_to = Some("native".to_owned());
+    study.lengths = Lengths::Full;
+    let page = page_with(&study, source("", 1).record, None);
+    assert!(page.contains("latlab study mine.toml --on native --full --out mine/"));
+}
+
+#[test]
+fn worst_repetition_is_explained_with_its_seed() {
+    let repetition = |(seed, max)| {
+        let mut record = source("", 1).record;
+        record.plan.seed = seed;
+        record.series.iter_mut().for_each(|series| series.max = Nanos(max));
+        record
+    };
+    let all = [(7, 1), (8, 3), (9, 2)].map(repetition).to_vec();
+    let page = page_of_repetitions(&Study::read(STUDY).unwrap(), all, None);
+    assert!(page.contains("--load disk --on lab:rt --for 1s --seed 8<"));
 }
 
 /// The samples of a component belong to the probe that has it, not to the default one.

@@ -9,12 +9,16 @@ use latlab_core::plan::Length;
 use latlab_core::study::Cell;
 use latlab_core::study::figure::FigureSource;
 use maud::{Markup, html};
+use std::cmp::Reverse;
 
 /// The worst latency of the results with its explanation; nothing if no latency was measured.
 pub(super) fn section(about: &StudyPage<'_>) -> Markup {
     let Some(worst) = about.study.worst(about.findings) else { return Markup::default() };
     let FigureSource::Series { probe, .. } = &worst.figure.of else { return Markup::default() };
     let cell = &about.study.cells[worst.cell];
+    let repetitions = about.records[worst.cell].iter().flatten();
+    let repetition = repetitions.min_by_key(|record| Reverse(worst.figure.longest(record)));
+    let seed = repetition.map_or(0, |record| record.plan.seed);
     html! {
         p class="prose" {
             "Worst latency of the results: " (micro(worst.latency)) " in the cell "
@@ -31,7 +35,7 @@ pub(super) fn section(about: &StudyPage<'_>) -> Markup {
                 sources: std::slice::from_ref(source),
                 level: Level::Subsection,
             })),
-            None => pre class="command" { code { (command(cell, probe)) } },
+            None => pre class="command" { code { (command(cell, probe, seed)) } },
         }
     }
 }
@@ -44,8 +48,8 @@ fn explanation(scope: Scope<'_>) -> Markup {
     }
 }
 
-/// Returns the command that measures a cell again and explains it.
-fn command(cell: &Cell, probe: &str) -> String {
+/// Returns the command that measures the repetition of a cell with this seed again and explains it.
+fn command(cell: &Cell, probe: &str, seed: u64) -> String {
     let terms = &cell.terms;
     let texts = |words: &Option<Vec<latlab_core::study::SpannedText>>| -> Vec<String> {
         words.iter().flatten().map(|words| words.text.clone()).collect()
@@ -59,7 +63,7 @@ fn command(cell: &Cell, probe: &str) -> String {
         Length::Count(count) => format!("--count {count}"),
     }));
     command.extend(terms.warm_up.map(|time| format!("--warm-up {}", written(time))));
-    command.extend(terms.seed.map(|seed| format!("--seed {seed}")));
+    command.extend((seed != 0).then(|| format!("--seed {seed}")));
     command.extend(texts(&terms.settings).into_iter().map(|setting| format!("--set {setting}")));
     let adapt = terms.adapt.iter().flatten().map(|mechanisms| mechanisms.text.as_str());
     command.extend(adapt.map(|mechanisms| match mechanisms {
