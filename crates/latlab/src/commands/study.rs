@@ -13,7 +13,7 @@ use self::results::Results;
 use self::worst::WorstCell;
 use super::complete;
 use super::measurement::worse;
-use super::target_options::TargetOptions;
+use super::target_options::{OPTIONS, TargetOptions};
 use crate::failure::{Failure, Result, failed};
 use crate::format;
 use crate::format::width::Width;
@@ -89,16 +89,16 @@ pub(super) struct Study {
     #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell"])]
     png: bool,
     /// Only check the study for errors
-    #[arg(long, conflicts_with_all = ["list_cells", "cell", "merge"])]
+    #[arg(long, conflicts_with_all = ["list_cells", "cell", "merge"], conflicts_with_all = OPTIONS)]
     check: bool,
     /// Only list the cells with their numbers
-    #[arg(long, conflicts_with_all = ["cell", "merge"])]
+    #[arg(long, conflicts_with_all = ["cell", "merge"], conflicts_with_all = OPTIONS)]
     list_cells: bool,
     /// Measure only this cell, and write its records to DIR/records
     #[arg(long, value_name = "N", requires = "out", conflicts_with = "merge")]
     cell: Option<usize>,
     /// Only make the table, from the records in DIR/records
-    #[arg(long, requires = "out")]
+    #[arg(long, requires = "out", conflicts_with_all = OPTIONS)]
     merge: bool,
     #[command(flatten)]
     targets: TargetOptions,
@@ -152,6 +152,7 @@ impl Study {
     pub(super) fn run(&self) -> Result<()> {
         let file = self.read()?;
         let plans = file.plans()?;
+        self.check_options(&plans)?;
         let cells = file.study.cells.iter().zip(&plans);
         let cells: Vec<CellPlans<'_>> =
             cells.map(|(cell, plans)| CellPlans { label: &cell.label, plans }).collect();
@@ -187,6 +188,14 @@ impl Study {
             (None, _) => {}
         }
         Ok(file)
+    }
+
+    /// Refuses options that have no effect on the target of these plans. With a folder `--fresh` has
+    /// one on each, as what the folder has is measured again; on Slurm `--jobs` has one on each.
+    fn check_options(&self, plans: &[Vec<Plan>]) -> Result<()> {
+        let Some(plan) = plans.iter().flatten().next() else { return Ok(()) };
+        let (has_folder, on_slurm) = (self.out.is_some(), self.engine == Engine::Slurm);
+        self.targets.without(has_folder, on_slurm).check(&plan.target)
     }
 
     fn action(&self) -> Result<Action<'_>> {

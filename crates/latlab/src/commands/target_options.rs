@@ -11,6 +11,9 @@ use latlab_sys::cpu;
 use latlab_sys::machine;
 use latlab_sys::signal::Signals;
 
+/// The names of the options.
+pub(super) const OPTIONS: [&str; 5] = ["jobs", "fresh", "cold", "limit", "accel"];
+
 /// The options.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Options for targets other than native")]
@@ -62,6 +65,15 @@ impl TargetOptions {
             cold: self.cold || defaults.cold,
             limit: self.limit.or(defaults.limit),
             accel: self.accel.or(defaults.accel),
+        }
+    }
+
+    /// These options without `--fresh` and `--jobs`, each where that is true.
+    pub(super) fn without(&self, fresh: bool, jobs: bool) -> TargetOptions {
+        TargetOptions {
+            fresh: self.fresh && !fresh,
+            jobs: self.jobs.filter(|_| !jobs),
+            ..self.clone()
         }
     }
 

@@ -365,6 +365,21 @@ fn error_in_study_is_refused_with_its_position() {
 }
 
 #[test]
+fn option_without_effect_on_a_study_is_refused() {
+    let refused = |words: &str, option: &str| {
+        latlab(&format!("study quick {words}")).assert_refused(2, &[option]);
+    };
+    refused("--accel kvm", "--accel");
+    refused("--on native --cold", "--cold");
+    refused("--on native --jobs 4", "--jobs");
+    refused("--on native --limit 1s", "--limit");
+    refused("--on native --fresh", "--fresh");
+    refused("--merge --out none --fresh", "--fresh");
+    refused("--check --jobs 2", "--jobs");
+    refused("--list-cells --limit 1s", "--limit");
+}
+
+#[test]
 fn repetition_is_not_confused_with_a_cell_of_its_name() {
     let folder = folder();
     let cells = "{ label = \"rt-2\", on = \"lab:rt\", seed = 90 }, { label = \"rt\"";

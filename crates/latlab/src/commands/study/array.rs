@@ -12,6 +12,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::format;
 use crate::study::StudyFile;
 use crate::study::slurm::{ArraySpec, ArrayState, JobArray, TASK_NUMBER};
+use crate::target;
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use latlab_sys::signal::{Event, Signals};
@@ -155,7 +156,10 @@ fn task_command(study: &Study, file: &StudyFile, out: &Path) -> Result<Vec<Strin
     let program = std::env::current_exe().map_err(|e| failed("latlab's own program", e))?;
     let mut command = vec![absolute(&program)?, "study".to_owned(), name, "--out".to_owned()];
     command.extend([absolute(out)?, "--cell".to_owned(), TASK_NUMBER.to_owned()]);
-    command.push(format!("--jobs={}", study.targets.jobs().unwrap_or(1)));
+    let targets = file.study.cells.iter().filter_map(|cell| cell.terms.on.as_ref());
+    if targets.map(|on| target::kind(&on.text)).any(|kind| kind == "lab") {
+        command.push(format!("--jobs={}", study.targets.jobs().unwrap_or(1)));
+    }
     command.extend(study.time.map(|time| format!("--for={}ns", time.0)));
     command.extend(study.full.then(|| "--full".to_owned()));
     command.extend(study.targets.arguments());
