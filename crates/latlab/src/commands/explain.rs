@@ -159,9 +159,12 @@ impl Explain {
 
     fn plan(&self) -> Result<Plan> {
         let watch = self.watched();
-        if watch.is_some() && self.run.has_probes() {
-            let why = "explain either watches existing tasks (--pid, --comm, --rt) or runs probes: \
-                       leave out one of the two";
+        if watch.is_some() {
+            self.run.check_watching()?;
+        }
+        if self.traced && !self.run.measurement().is_in_instructions() {
+            let why = "--traced is for the laboratory (--on lab:PROFILE): elsewhere, explain always \
+                       traces with BPF";
             return Err(Failure::Failed(why.to_owned()));
         }
         let mut plan = self.run.plan()?;

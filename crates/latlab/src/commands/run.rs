@@ -52,9 +52,9 @@ pub(super) struct Run {
     /// Scheduling policy of probes that are given without policy=: fifo, rr, deadline, other
     #[arg(long, add = complete::policies())]
     policy: Option<String>,
-    /// Warm-up time of each probe; its samples are reported separately
-    #[arg(long, value_name = "TIME", default_value = "200ms")]
-    warm_up: Nanos,
+    /// Warm-up time of each probe; its samples are reported separately [default: 200ms]
+    #[arg(long, value_name = "TIME")]
+    warm_up: Option<Nanos>,
     /// Stop at the first sample above this latency, with exit code 1 (cyclictest -b); of a probe
     /// with several latencies, the first. latlab explain also says why it was late
     #[arg(long, value_name = "TIME")]
@@ -93,8 +93,9 @@ pub(super) struct Run {
     #[arg(long)]
     skip_missing: bool,
     /// Random seed for loads and for the start offset of probes (up to 100 ms; none with seed 0)
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// [default: 0]
+    #[arg(long)]
+    seed: Option<u64>,
     #[command(flatten)]
     measurement: Measurement,
 }
@@ -113,7 +114,7 @@ impl Run {
     }
 
     /// Whether probes were given.
-    pub(super) fn has_probes(&self) -> bool {
+    fn has_probes(&self) -> bool {
         !self.probes.is_empty()
     }
 
@@ -124,7 +125,7 @@ impl Run {
 
     /// The targets and the output, where no other option was given. Refuses the others, for a scan.
     pub(super) fn only_measurement(&self) -> Result<&Measurement> {
-        match self.first_given(true) {
+        match self.first_given_except(&[]) {
             Some(option) => Err(Failure::Failed(format!(
                 "{option} is for probes: write the options of a scan after its call"
             ))),
@@ -135,8 +136,7 @@ impl Run {
     /// How long `explain --always` watches and the folder for its records. Refuses the options of
     /// probes.
     pub(super) fn always(&self) -> Result<(Option<Nanos>, Option<PathBuf>)> {
-        let probes = self.has_probes().then_some("PROBE");
-        match self.first_given(false).or(probes) {
+        match self.first_given_except(&["--for"]) {
             Some(option) => Err(Failure::Failed(format!(
                 "{option} is for probes: --always watches tasks that are there"
             ))),
@@ -144,11 +144,34 @@ impl Run {
         }
     }
 
-    /// The first option that is given and is for probes only; the time counts as one if `time`.
-    fn first_given(&self, time: bool) -> Option<&'static str> {
+    /// Refuses the options of probes, where existing tasks are explained while loads run.
+    pub(super) fn check_watching(&self) -> Result<()> {
+        const ACCEPTED: &[&str] = &[
+            "--load",
+            "--for",
+            "--count",
+            "--stop-above",
+            "--fail-above",
+            "--housekeeping",
+            "--set",
+            "--skip-missing",
+            "--adapt",
+            "--seed",
+        ];
+        match self.first_given_except(ACCEPTED) {
+            Some(option) => Err(Failure::Failed(format!(
+                "{option} is for probes, and --pid, --comm and --rt watch existing tasks: leave out \
+                 one of the two"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The first option or argument that is given, except these.
+    fn first_given_except(&self, accepted: &[&str]) -> Option<&'static str> {
         let given = [
             ("--load", !self.loads.is_empty()),
-            ("--for", time && self.time.is_some()),
+            ("--for", self.time.is_some()),
             ("--count", self.count.is_some()),
             ("--cpus", self.cpus.is_some()),
             ("--policy", self.policy.is_some()),
@@ -160,8 +183,12 @@ impl Run {
             ("--set", !self.settings.is_empty()),
             ("--skip-missing", self.skip_missing),
             ("--adapt", self.adapt.is_some()),
+            ("--warm-up", self.warm_up.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("PROBE", self.has_probes()),
         ];
-        { given }.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+        let mut given = given.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
+        given.find(|option| !accepted.contains(option))
     }
 
     /// The plan that the options describe, without a target.
@@ -185,8 +212,8 @@ impl Run {
             target: String::new(),
             cpus: self.cpus.clone().unwrap_or_default(),
             length,
-            warm_up: self.warm_up,
-            seed: self.seed,
+            warm_up: self.warm_up.unwrap_or(Nanos::from_millis(200)),
+            seed: self.seed.unwrap_or_default(),
             stop_above: self.stop_above,
             fail_above: self.fail_above,
             housekeeping: self.housekeeping.clone().unwrap_or_default(),

@@ -188,7 +188,14 @@ fn task_that_cannot_be_watched_is_refused() {
     }
     // Larger than any PID.
     latlab("explain --pid 4194305 --for 1s").assert_refused(2, &["--pid 4194305", "no such task"]);
-    latlab("explain cyclic --rt --for 1s").assert_refused(2, &["--rt", "leave out"]);
+    let options =
+        ["--cpus 0", "--policy other", "--preset cyclictest", "--warm-up 1s", "--cgroup x"];
+    for without_effect in ["cyclic"].iter().chain(&options) {
+        let output = latlab(&format!("explain {without_effect} --rt --for 1s"));
+        output.assert_refused(2, &["--rt", "for probes", "leave out"]);
+    }
+    latlab("explain --rt --traced --for 1s").assert_refused(2, &["--traced", "laboratory"]);
+    latlab("explain --always --warm-up 1s").assert_refused(2, &["--warm-up is for probes"]);
     let mut contained = Command::new("unshare");
     contained.args(["--pid", "--fork", "--mount-proc", LATLAB, "explain", "--rt", "--for", "1s"]);
     run(&mut contained).assert_refused(3, &["container", "--pid=host"]);
