@@ -35,12 +35,16 @@ pub(super) fn command(latlab: &Command, arguments: &[OsString]) -> String {
 pub(super) fn sentence(error: &clap::Error, command: &str) -> String {
     let rendered = error.render().to_string();
     let sentence = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let sentence = match (error.kind(), context(error, ContextKind::InvalidArg)) {
-        // clap lists the missing arguments on separate lines.
-        (ErrorKind::MissingRequiredArgument, Some(missing)) => format!("{sentence} {missing}"),
+    let sentence = match error.kind() {
         // clap prints the help instead.
-        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             format!("{command} needs a command")
+        }
+        // clap lists the arguments on separate lines.
+        kind if sentence.ends_with(':') => {
+            let is_conflict = kind == ErrorKind::ArgumentConflict;
+            let listed = if is_conflict { ContextKind::PriorArg } else { ContextKind::InvalidArg };
+            format!("{sentence} {}", context(error, listed).unwrap_or_default())
         }
         _ => sentence.to_owned(),
     };

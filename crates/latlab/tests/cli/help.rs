@@ -148,6 +148,8 @@ fn wrong_options_point_to_the_help_of_the_command() {
         ("kernel build --no-such", "(see latlab kernel build --help)"),
         ("kernel", "latlab kernel needs a command (see latlab kernel --help)"),
         ("nothing", "(see latlab --help)"),
+        ("generate", "not provided: <"),
+        ("study quick --check --fresh --cold", "with: --fresh or --cold (see latlab study --help)"),
     ] {
         latlab(words).assert_refused(2, &[help]);
     }
