@@ -139,27 +139,24 @@ pub(crate) fn lock_memory() -> Result<(), Refused> {
 
 /// Touches this many bytes of the calling thread's stack.
 pub(crate) fn touch_stack(bytes: usize) -> Result<(), Refused> {
-    /// For this function and for those that the kernel calls on the stack, as signal handlers.
+    /// For the last page, and for functions that the kernel calls on the stack, as signal handlers.
     const SPARE: usize = 16 << 10;
     if bytes > stack_left().saturating_sub(SPARE) {
         let what = c"the stack of the thread is smaller than what is to be touched of it";
         return Err(Refused { what, number: libc::ENOMEM });
     }
-    touch_pages(bytes.div_ceil(PAGE));
+    touch_down_to((&raw const bytes).addr().saturating_sub(bytes));
     Ok(())
 }
 
-const PAGE: usize = 4096;
-
-/// Writes to a page of its own, then has the next page below written.
+/// Writes to a page of its own, then to those below it, until one reaches this address. What a call
+/// needs besides its page depends on the compiler.
 #[inline(never)]
-fn touch_pages(pages: usize) {
-    if pages == 0 {
-        return;
+fn touch_down_to(end: usize) {
+    let mut page = [0_u8; 4096];
+    if core::hint::black_box(&mut page).as_ptr().addr() > end {
+        touch_down_to(end);
     }
-    let mut page = [0_u8; PAGE];
-    core::hint::black_box(&mut page);
-    touch_pages(pages - 1);
     // Used after the call, so that the call is not made a loop on one page.
     core::hint::black_box(&mut page);
 }
@@ -234,6 +231,8 @@ pub(crate) fn policy() -> (u64, u64) {
     let priority = unsafe { priority.assume_init() }.sched_priority;
     // SAFETY: sched_getscheduler takes no pointers.
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    // A flag of the thread, not part of its policy.
+    let policy = policy & !libc::c_long::from(libc::SCHED_RESET_ON_FORK);
     (u64::try_from(policy).unwrap_or(0), u64::try_from(priority).unwrap_or(0))
 }
 
@@ -264,5 +263,35 @@ impl Drop for IdleLimit {
     fn drop(&mut self) {
         // SAFETY: the descriptor is ours, and is used no more.
         unsafe { libc::close(self.0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn policy_is_without_the_flag_that_children_do_not_inherit_it() {
+        let seen = thread::spawn(|| {
+            let none = libc::sched_param { sched_priority: 0 };
+            let batch = libc::SCHED_BATCH | libc::SCHED_RESET_ON_FORK;
+            // SAFETY: the parameters are valid.
+            let set =
+                unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, batch, &raw const none) };
+            (set, policy())
+        });
+        let batch = u64::from(libc::SCHED_BATCH.cast_unsigned());
+        assert_eq!(seen.join().unwrap(), (0, (batch, 0)));
+    }
+
+    #[test]
+    fn whole_stack_of_a_thread_can_be_touched() {
+        let large = thread::Builder::new().stack_size(8 << 20);
+        let thread = large.spawn(|| {
+            let most = stack_left() - (20 << 10);
+            (touch_stack(most), touch_stack(most + (20 << 10)).map_err(|why| why.errno()))
+        });
+        assert_eq!(thread.unwrap().join().unwrap(), (Ok(()), Err(libc::ENOMEM)));
     }
 }
