@@ -1,9 +1,11 @@
 //! Asks `latlab adapt` for the interrupts that a thread needs (Seo, Jeong, Park, Kim and Lee 2009,
 //! section 3.3: `intr_prioritize()`). docs/daemon.md describes the protocol.
 
-use crate::settings::Refused;
-use core::ffi::c_int;
+use crate::settings::{Refused, nanos};
+use crate::spin::now;
+use core::ffi::{CStr, c_int};
 use core::fmt::{self, Write as _};
+use core::time::Duration;
 
 const SOCKET: &[u8] = b"/run/latlab/adapt.sock";
 
@@ -11,7 +13,7 @@ const SOCKET: &[u8] = b"/run/latlab/adapt.sock";
 const LONGEST: usize = 256;
 
 /// The daemon is a `SCHED_OTHER` task: real-time tasks may keep the CPU from it.
-static PATIENCE: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Says that the calling thread waits for interrupts of these device groups and of no others, such
 /// as `AUDIO,NETWORK`; with none, that it waits for no device. Where `latlab adapt` runs with the
@@ -19,7 +21,8 @@ static PATIENCE: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
 /// it ends or says otherwise.
 ///
 /// Refused where no `latlab adapt` runs (ENOENT, ECONNREFUSED), does not answer for two seconds
-/// (EAGAIN), does not permit it (EPERM), or does not know a group (EINVAL).
+/// (EAGAIN) or ends (ECONNRESET, EPIPE), does not permit it (EPERM), or does not know a group (EINVAL).
+/// Signal handlers run, but do not end the wait.
 pub fn prioritize(groups: &str) -> Result<(), Refused> {
     // SAFETY: gettid takes nothing.
     let thread = unsafe { libc::gettid() };
@@ -86,16 +89,16 @@ impl Daemon {
             *to = libc::c_char::from_ne_bytes([*from]);
         }
         let (at, size) = ((&raw const address).cast(), length::<libc::sockaddr_un>());
+        let refused = c"no latlab adapts this machine: start latlab adapt";
         // SAFETY: the address is valid for its size.
-        match unsafe { libc::connect(socket, at, size) } {
-            0 => Ok(daemon),
-            _ => Err(Refused::last(c"no latlab adapts this machine: start latlab adapt")),
-        }
+        despite_signals(refused, || unsafe { libc::connect(socket, at, size) } as isize)?;
+        Ok(daemon)
     }
 
     /// Limits how long a call may wait.
     fn limit(&self, option: c_int) -> Result<(), Refused> {
-        let (at, size) = ((&raw const PATIENCE).cast(), length::<libc::timeval>());
+        let time = libc::timeval { tv_sec: PATIENCE.as_secs().cast_signed(), tv_usec: 0 };
+        let (at, size) = ((&raw const time).cast(), length::<libc::timeval>());
         // SAFETY: the value is valid for its size.
         match unsafe { libc::setsockopt(self.0, libc::SOL_SOCKET, option, at, size) } {
             0 => Ok(()),
@@ -105,20 +108,39 @@ impl Daemon {
 
     /// Sends a request and returns the first two bytes of the answer.
     fn ask(&self, line: &Line) -> Result<[u8; 2], Refused> {
-        let silent = || Refused::last(c"latlab adapt does not answer");
+        const SILENT: &CStr = c"latlab adapt does not answer";
+        let (request, mut answer) = (line.bytes.as_ptr().cast(), [0; 2]);
         // SAFETY: the line is valid for its length.
-        let sent = unsafe {
-            libc::send(self.0, line.bytes.as_ptr().cast(), line.length, libc::MSG_NOSIGNAL)
-        };
-        if usize::try_from(sent) != Ok(line.length) {
-            return Err(silent());
-        }
-        let mut answer = [0; 2];
+        let ask = || unsafe { libc::send(self.0, request, line.length, libc::MSG_NOSIGNAL) };
         // SAFETY: there is room for as many bytes.
-        let got = unsafe {
+        let receive = || unsafe {
             libc::recv(self.0, answer.as_mut_ptr().cast(), answer.len(), libc::MSG_WAITALL)
         };
-        if usize::try_from(got) == Ok(answer.len()) { Ok(answer) } else { Err(silent()) }
+        let sent = despite_signals(SILENT, ask)?;
+        let got = despite_signals(SILENT, receive)?;
+        // Requests and answers are short: they are sent as a whole, unless the connection ends.
+        if sent == line.length && got == answer.len() {
+            return Ok(answer);
+        }
+        Err(Refused { what: SILENT, number: libc::ECONNRESET })
+    }
+}
+
+/// Repeats a call that a signal handler interrupts, which happens with every handler where the wait of
+/// a socket is limited (`signal(7)`).
+fn despite_signals(what: &'static CStr, mut call: impl FnMut() -> isize) -> Result<usize, Refused> {
+    let end = now() + nanos(PATIENCE);
+    loop {
+        if let Ok(done) = usize::try_from(call()) {
+            return Ok(done);
+        }
+        let refused = Refused::last(what);
+        if refused.number != libc::EINTR {
+            return Err(refused);
+        }
+        if now() >= end {
+            return Err(Refused { number: libc::EAGAIN, ..refused });
+        }
     }
 }
 
@@ -132,6 +154,11 @@ impl Drop for Daemon {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spin::until;
+    use std::io::Write as _;
+    use std::os::fd::IntoRawFd as _;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
 
     #[test]
     fn names_that_are_too_long_are_refused() {
@@ -147,5 +174,49 @@ mod tests {
         let mut line = Line { bytes: [0; LONGEST], length: 0 };
         let text = "x".repeat(LONGEST);
         assert!(line.write_str(&text).is_ok() && line.write_str("x").is_err());
+    }
+
+    /// The answer to a request of a thread that handles a signal every 20 ms, on a connection on which
+    /// `answer` acts after 100 ms.
+    fn asked(answer: impl FnOnce(UnixStream) + Send + 'static) -> Result<[u8; 2], Refused> {
+        extern "C" fn handle(_: c_int) {}
+        #[expect(clippy::fn_to_numeric_cast_any, reason = "sigaction(2) takes a number")]
+        let handler = handle as *const () as libc::sighandler_t;
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let daemon = Daemon(ours.into_raw_fd());
+        daemon.limit(libc::SO_RCVTIMEO).unwrap();
+        // SAFETY: sigaction is made of numbers and a set of signals, for which zeros are a value.
+        let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+        action.sa_sigaction = handler;
+        action.sa_flags = libc::SA_RESTART;
+        // SAFETY: the action is valid, and no old one is asked for.
+        unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, core::ptr::null_mut()) };
+        // SAFETY: pthread_self takes nothing.
+        let asking = unsafe { libc::pthread_self() };
+        let answering = thread::spawn(move || {
+            for _ in 0..5 {
+                until(now() + 20_000_000, 0);
+                // SAFETY: the thread that asks waits for the answer.
+                unsafe { libc::pthread_kill(asking, libc::SIGUSR1) };
+            }
+            answer(theirs);
+        });
+        let line = Line { bytes: [b'x'; LONGEST], length: 1 };
+        let answer = daemon.ask(&line);
+        answering.join().unwrap();
+        answer
+    }
+
+    #[test]
+    fn request_is_answered_despite_signals() {
+        assert_eq!(asked(|mut to| to.write_all(b"ok\n").unwrap()), Ok(*b"ok"));
+    }
+
+    #[test]
+    fn daemon_that_ends_the_connection_is_told_by_the_error_number() {
+        let ended = |number| Err(Refused { what: c"latlab adapt does not answer", number });
+        let shut = |to: UnixStream| to.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(asked(shut), ended(libc::ECONNRESET));
+        assert_eq!(asked(|mut to| to.write_all(b"o").unwrap()), ended(libc::ECONNRESET));
     }
 }
