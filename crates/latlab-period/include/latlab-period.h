@@ -33,7 +33,9 @@ struct latlab_period_summary {
 
 struct latlab_period;
 
-/* Prepares the calling thread. 0 where that is refused: see settings->failed and errno. */
+/* Prepares the calling thread. 0 where that is refused: see settings->failed and errno. The thread then
+ * keeps its policy. Call it after daemon(3): a child of fork(2) does not inherit locked memory or
+ * LATLAB_DEADLINE, and the statistics name the thread of its parent. */
 struct latlab_period *latlab_period_start(struct latlab_period_settings *settings);
 /* Ends a cycle and waits for the next. Returns the number of periods that were skipped, or -1 where
  * LATLAB_STOP ended the loop. */

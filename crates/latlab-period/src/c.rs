@@ -137,7 +137,7 @@ unsafe extern "C" fn latlab_mark_end(name: *const c_char) {
 
 /// Starts a loop, and puts it into a mapping of its own: there is no allocator here.
 fn start(settings: &CSettings) -> Result<*mut Period, Refused> {
-    let period = Period::start(&understood(settings)?)?;
+    let settings = understood(settings)?;
     let (access, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     let (size, nowhere) = (size_of::<Period>(), null_mut());
@@ -146,6 +146,11 @@ fn start(settings: &CSettings) -> Result<*mut Period, Refused> {
     if place == libc::MAP_FAILED {
         return Err(Refused::last(c"the kernel refuses a page of memory"));
     }
+    // Last, as it has effects that last.
+    let period = Period::start(&settings).inspect_err(|_| {
+        // SAFETY: exactly the mapping above, which nothing uses.
+        unsafe { libc::munmap(place, size) };
+    })?;
     let place = place.cast::<Period>();
     // SAFETY: the mapping is aligned to a page, writable and large enough.
     unsafe { place.write(period) };
@@ -171,15 +176,18 @@ fn understood(settings: &CSettings) -> Result<Settings<'_>, Refused> {
     };
     let usual = Settings::every(Duration::from_nanos(settings.period_ns));
     let stack = usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX);
-    let micros = u64::try_from(settings.cpu_dma_latency_us).unwrap_or(0);
+    let cpu_dma_latency = match u64::try_from(settings.cpu_dma_latency_us) {
+        _ if settings.hold_cpu_dma_latency == 0 => None,
+        Ok(micros) => Some(Duration::from_micros(micros)),
+        Err(_) => return Err(wrong(c"the latency of idle states is negative")),
+    };
     Ok(Settings {
         name: name(settings)?,
         policy,
         on_overrun,
         lock_memory: settings.leave_memory_unlocked == 0,
         stack: if stack == 0 { usual.stack } else { stack },
-        cpu_dma_latency: (settings.hold_cpu_dma_latency != 0)
-            .then_some(Duration::from_micros(micros)),
+        cpu_dma_latency,
         spin_at_most: Duration::from_nanos(settings.spin_at_most_ns),
         ..usual
     })
@@ -193,4 +201,30 @@ fn name(settings: &CSettings) -> Result<Option<&str>, Refused> {
     let name = unsafe { CStr::from_ptr(settings.name) };
     let wrong = Refused { what: c"the name is not UTF-8", number: libc::EINVAL };
     name.to_str().map(Some).map_err(|_| wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn negative_latency_of_idle_states_is_refused_where_it_is_used() {
+        let mut settings = CSettings {
+            period_ns: 1_000_000,
+            name: null(),
+            policy: 0,
+            priority: 0,
+            runtime_ns: 0,
+            on_overrun: 0,
+            leave_memory_unlocked: 1,
+            stack_bytes: 0,
+            hold_cpu_dma_latency: 1,
+            cpu_dma_latency_us: -1,
+            spin_at_most_ns: 0,
+            failed: null(),
+        };
+        assert_eq!(understood(&settings).unwrap_err().errno(), libc::EINVAL);
+        settings.hold_cpu_dma_latency = 0;
+        assert_eq!(understood(&settings).unwrap().cpu_dma_latency, None);
+    }
 }

@@ -40,19 +40,25 @@ impl core::error::Error for Stopped {}
 
 impl Period {
     /// Prepares the calling thread. Its first cycle starts a period after the first
-    /// [`Period::wait`].
+    /// [`Period::wait`]. A thread that is refused a loop keeps its policy; its memory may be locked.
+    ///
+    /// A child of `fork(2)` does not inherit locked memory or the policy
+    /// [`Policy::Deadline`](crate::Policy::Deadline), and the statistics name the thread of its parent:
+    /// start the loop in the process that runs it, after `daemon(3)`.
     pub fn start(settings: &Settings<'_>) -> Result<Period, Refused> {
         let period = settings.period_ns()?;
+        // What lasts comes last, as each of these may be refused.
+        let statistics = Statistics::new()?;
+        let idle_limit = settings.cpu_dma_latency.map(IdleLimit::hold).transpose()?;
+        settings::touch_stack(settings.stack)?;
         if settings.lock_memory {
             settings::lock_memory()?;
         }
-        settings::touch_stack(settings.stack)?;
         settings::set_policy(settings.policy, period)?;
-        let idle_limit = settings.cpu_dma_latency.map(IdleLimit::hold).transpose()?;
         let spin = spin::wake_up_latency(period, nanos(settings.spin_at_most));
         let on_overrun = settings.on_overrun;
         let begin = Begin { period, spin, on_overrun: on_overrun as u64, name: settings.name };
-        let statistics = Statistics::new(&begin)?;
+        statistics.describe(&begin);
         let (cycle, stopped) = (None, false);
         Ok(Period {
             length: period,
@@ -124,6 +130,7 @@ impl fmt::Debug for Period {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Policy;
     use core::time::Duration;
 
     const PERIOD: Duration = Duration::from_millis(2);
@@ -204,5 +211,24 @@ mod tests {
         );
         let large = Settings { stack: 1 << 40, lock_memory: false, ..Settings::every(PERIOD) };
         assert_eq!(Period::start(&large).unwrap_err().errno(), libc::ENOMEM);
+    }
+
+    #[test]
+    fn thread_that_is_refused_a_loop_keeps_its_policy() {
+        let thread = std::thread::spawn(|| {
+            let (nobody, before) = (65534, settings::policy());
+            // SAFETY: setfsuid takes no pointers. It changes the rights of this thread to files only.
+            unsafe { libc::syscall(libc::SYS_setfsuid, nobody) };
+            let settings = Settings {
+                policy: Policy::Fifo(1),
+                lock_memory: false,
+                cpu_dma_latency: Some(Duration::ZERO),
+                ..Settings::every(PERIOD)
+            };
+            let what = Period::start(&settings).unwrap_err().what();
+            assert!(what.contains("/dev/cpu_dma_latency"), "{what}");
+            assert_eq!(settings::policy(), before);
+        });
+        thread.join().unwrap();
     }
 }

@@ -122,18 +122,17 @@ pub(crate) struct Statistics {
 
 impl Statistics {
     /// Creates the memory, all pages of which are allocated.
-    pub(crate) fn new(begin: &Begin<'_>) -> Result<Statistics, Refused> {
+    pub(crate) fn new() -> Result<Statistics, Refused> {
         let descriptor = create()?;
         let numbers = map(descriptor).inspect_err(|_| {
             // SAFETY: the descriptor is ours, and is used no more.
             unsafe { libc::close(descriptor) };
         })?;
-        let statistics = Statistics { numbers, descriptor };
-        statistics.describe(begin);
-        Ok(statistics)
+        Ok(Statistics { numbers, descriptor })
     }
 
-    fn describe(&self, begin: &Begin<'_>) {
+    /// Writes what is known before the first cycle. A reader waits for it.
+    pub(crate) fn describe(&self, begin: &Begin<'_>) {
         let (policy, priority) = policy();
         // SAFETY: gettid takes nothing.
         let thread = unsafe { libc::syscall(libc::SYS_gettid) };
@@ -335,7 +334,8 @@ mod tests {
         assert_eq!(word::END, NUMBERS);
         let name = Some("a name of more than thirty-two bytes");
         let begin = Begin { period: 20_000, spin: 3, on_overrun: 1, name };
-        let statistics = Statistics::new(&begin).unwrap();
+        let statistics = Statistics::new().unwrap();
+        statistics.describe(&begin);
         assert_eq!(read(&statistics).state, "starting");
         statistics.begin(77);
         statistics.overrun();
@@ -355,7 +355,8 @@ mod tests {
     #[test]
     fn histogram_of_times_is_that_of_hdrhistogram() {
         let begin = Begin { period: 20_000, spin: 0, on_overrun: 0, name: None };
-        let statistics = Statistics::new(&begin).unwrap();
+        let statistics = Statistics::new().unwrap();
+        statistics.describe(&begin);
         let mut direct = Histogram::new();
         let powers = (0..41).map(|power| 1_u64 << power);
         let times = powers.flat_map(|power| [power - 1, power, power + power / 3]);
