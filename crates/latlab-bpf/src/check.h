@@ -7,11 +7,13 @@
 #define ROOM (16 << 20)	/* size of the ring buffer in bytes */
 #define STACK 2048	/* bytes copied from the top of the user stack */
 #define SHORT_STACK 512	/* the same where that many are not mapped */
+#define CALLERS 16	/* words of the stack in which the C library returns to its caller */
 #define VALUES 10
 
 enum kind_of_note {
-	ENTER = 1,	/* number, six arguments, time, file or owner, memory locks; file name, stack,
-			 * without which both are those of the last ENTER of nanosleep() */
+	ENTER = 1,	/* number, six arguments, time, the file of that number if the first argument is
+			 * one, memory locks; file name, stack, without which both are those of the last
+			 * ENTER of nanosleep() of the thread */
 	LEAVE,		/* result, number */
 	FAULT,		/* address, error code, major faults so far, in the kernel; stack */
 	FAULTED,	/* result of handle_mm_fault() */
@@ -60,9 +62,12 @@ struct long_note {
 
 /* A watched process. */
 struct process {
-	/* User's code at the last call of nanosleep() or clock_nanosleep(). */
+	/* User's code at the last call of nanosleep() or clock_nanosleep(), and its thread. */
 	__u64 ip;
 	__u64 sp;
+	__u64 callers;	/* sum over the addresses on the top of the stack */
+	__u32 tid;
+	__u32 reserved;
 };
 
 struct check_settings {
@@ -70,7 +75,6 @@ struct check_settings {
 	/* Numbers of system calls. */
 	__u32 nanosleep;
 	__u32 clock_nanosleep;
-	__u32 futex;
 	__u32 mmap;
 };
 

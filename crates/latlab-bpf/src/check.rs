@@ -194,7 +194,7 @@ fn attach(object: &Object, missing: &mut Vec<String>) -> libbpf_rs::Result<Vec<L
 
 /// Encodes a `struct check_settings`.
 fn settings(parent: Option<u32>) -> Vec<u8> {
-    let numbers = [Sysno::nanosleep, Sysno::clock_nanosleep, Sysno::futex, Sysno::mmap];
+    let numbers = [Sysno::nanosleep, Sysno::clock_nanosleep, Sysno::mmap];
     let numbers = numbers.map(|call| u32::try_from(call.id()).unwrap_or(u32::MAX));
     let all: Vec<u32> = [parent.unwrap_or(0)].into_iter().chain(numbers).collect();
     words(&all)

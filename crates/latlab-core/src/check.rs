@@ -22,6 +22,7 @@ mod wait;
 mod wake_up;
 
 pub use breach::{Breach, Held};
+pub use call::takes_file;
 pub use event::{Event, EventKind, File, FileKind, Locks, OutReason, StackId, Thread, WakeContext};
 pub use judge::Judge;
 pub use marks_of_file::{MarkOfFile, marks_of_file};

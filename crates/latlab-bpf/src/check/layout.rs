@@ -1,5 +1,6 @@
 //! The data layout of `check.h`: events are decoded from bytes.
 
+use latlab_core::check::takes_file;
 use latlab_core::check::{Event, EventKind, File, FileKind, Locks, OutReason, Thread, WakeContext};
 use latlab_core::explain::Comm;
 use latlab_core::time::Nanos;
@@ -32,7 +33,7 @@ pub struct UserStack {
 
 const VALUES: usize = 10;
 /// Size of a `struct process` in bytes.
-pub(super) const PROCESS: usize = 16;
+pub(super) const PROCESS: usize = 32;
 /// Size of a `struct note` in bytes.
 const NOTE: usize = 40 + VALUES * 8;
 /// Offset of the stack in a `struct long_note`.
@@ -83,14 +84,7 @@ fn what(
     stack: Option<&UserStack>,
 ) -> Option<EventKind> {
     Some(match kind {
-        1 => EventKind::Enter {
-            call: name(value[0]),
-            arguments: [value[1], value[2], value[3], value[4], value[5], value[6]],
-            time: Nanos(value[7]),
-            file: bytes.get(NOTE..NOTE + 16).and_then(|name| file(value[8], name)),
-            locks: Locks { future: value[9] & 1 != 0, any: value[9] & 2 != 0 },
-            stack: None,
-        },
+        1 => enter(value, bytes),
         2 => EventKind::Leave {
             result: value[0].cast_signed(),
             call: (value[1].cast_signed() >= 0).then(|| name(value[1])),
@@ -133,6 +127,20 @@ fn what(
         14 => EventKind::Mapped,
         _ => return None,
     })
+}
+
+fn enter(value: &[u64; VALUES], bytes: &[u8]) -> EventKind {
+    let call = name(value[0]);
+    // Any small number is that of an open file, as far as the kernel's side knows.
+    let file_name = bytes.get(NOTE..NOTE + 16).filter(|_| takes_file(call));
+    EventKind::Enter {
+        call,
+        arguments: [value[1], value[2], value[3], value[4], value[5], value[6]],
+        time: Nanos(value[7]),
+        file: file_name.and_then(|name| file(value[8], name)),
+        locks: Locks { future: value[9] & 1 != 0, any: value[9] & 2 != 0 },
+        stack: None,
+    }
 }
 
 fn reason(state: u64, preempted: bool) -> OutReason {
@@ -254,6 +262,25 @@ mod tests {
             panic!("it is a mark");
         };
         assert_eq!(name.chars().count(), 64);
+    }
+
+    #[test]
+    fn file_is_read_only_where_the_call_takes_one() {
+        let has_file = |call: Sysno| {
+            let mut value = [0; VALUES];
+            value[0] = call.id().try_into().unwrap();
+            value[8] = 136 << 52 | 1 << 16 | 0o020_620;
+            let mut bytes = bytes(1, value);
+            bytes.extend(b"0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+            let EventKind::Enter { file, .. } = observed(&bytes).unwrap().event.kind else {
+                panic!("it is the start of a call");
+            };
+            file.is_some()
+        };
+        assert!(has_file(Sysno::read) && has_file(Sysno::ioctl) && has_file(Sysno::epoll_pwait));
+        for call in [Sysno::futex, Sysno::timer_settime, Sysno::rt_sigprocmask, Sysno::pselect6] {
+            assert!(!has_file(call), "{call:?}");
+        }
     }
 
     #[test]

@@ -63,6 +63,57 @@ const FILE_SYSTEM: [&str; 34] = [
     "close",
     "lseek",
 ];
+/// Further calls that take a file in their first argument.
+const ON_FILE: [&str; 48] = [
+    "accept",
+    "accept4",
+    "bind",
+    "close",
+    "connect",
+    "copy_file_range",
+    "dup",
+    "dup2",
+    "dup3",
+    "epoll_ctl",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "epoll_wait",
+    "fadvise64",
+    "fchdir",
+    "fchmod",
+    "fchown",
+    "fcntl",
+    "fdatasync",
+    "flock",
+    "fstat",
+    "fstatfs",
+    "fsync",
+    "getdents",
+    "getpeername",
+    "getsockname",
+    "getsockopt",
+    "inotify_add_watch",
+    "io_uring_enter",
+    "ioctl",
+    "listen",
+    "lseek",
+    "mq_timedreceive",
+    "mq_timedsend",
+    "readahead",
+    "recvfrom",
+    "recvmmsg",
+    "recvmsg",
+    "sendmmsg",
+    "sendmsg",
+    "setsockopt",
+    "shutdown",
+    "sync_file_range",
+    "syncfs",
+    "tee",
+    "timerfd_gettime",
+    "timerfd_settime",
+    "vmsplice",
+];
 /// Calls that may block or take long.
 const LONG: [&str; 26] = [
     "clone",
@@ -92,6 +143,11 @@ const LONG: [&str; 26] = [
     "shmget",
     "memfd_create",
 ];
+
+/// Whether a system call takes a file in its first argument.
+pub fn takes_file(call: &str) -> bool {
+    MOVING.contains(&call) || ON_FILE.contains(&call)
+}
 
 /// The rule that a system call in a cycle breaches even if it does not sleep, and what the call is
 /// about.

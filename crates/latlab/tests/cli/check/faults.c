@@ -196,6 +196,10 @@ NOINLINE void wait_for_time(const char *fault, struct timespec *time)
 		sem_wait(&semaphore); /* mark: waker */
 	} else {
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, time, 0);
+		if (!strcmp(fault, "pause")) {
+			period.tv_nsec = 100000;
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &period, 0); /* mark: pause */
+		}
 	}
 }
 
@@ -265,7 +269,7 @@ static void set_up(const char *fault)
 		pthread_create(&thread, &ordinary, call, 0);
 }
 
-static void *outlive(void *fault)
+static void *run_in_thread(void *fault)
 {
 	run(fault);
 	return 0;
@@ -299,8 +303,16 @@ int main(int argc, char **argv)
 	}
 	/* The main thread ends before the one that is real-time. */
 	if (!strcmp(fault, "outlived")) {
-		pthread_create(&thread, 0, outlive, "file-io");
+		pthread_create(&thread, 0, run_in_thread, "file-io");
 		pthread_exit(0);
+	}
+	/* The second thread gets the stack of the first. */
+	if (!strcmp(fault, "successor")) {
+		for (int i = 0; i < 2; i++) {
+			pthread_create(&thread, 0, run_in_thread, "drift");
+			pthread_join(thread, 0);
+		}
+		return 0;
 	}
 	run(fault);
 	return 0;
