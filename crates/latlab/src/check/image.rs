@@ -41,6 +41,8 @@ struct Mapped {
     start: u64,
     end: u64,
     offset: u64,
+    /// Device and inode of the file, as the kernel writes them.
+    id: String,
     name: String,
     library: bool,
     file: Option<Rc<CodeFile>>,
@@ -68,7 +70,7 @@ impl Image {
     /// Reads the image of a process. None if it has ended.
     pub(super) fn read(pid: u32, files: &mut Files) -> Option<Image> {
         let mut image = Image::new(pid);
-        image.update(files);
+        let _is_new = image.update(files);
         let (root, folder) = (Root::default(), proc::folder(pid));
         let file = File::open(root.path(format!("{folder}/exe"))).ok()?;
         let now = root.bytes(format!("{folder}/environ")).unwrap_or_default();
@@ -77,19 +79,31 @@ impl Image {
         (!image.parts.is_empty()).then_some(image)
     }
 
-    /// Adds what has been mapped since the last call.
-    pub(super) fn update(&mut self, files: &mut Files) {
+    /// Adds what has been mapped since the last call. Whether that is possible: not where it takes the place
+    /// of what is known.
+    #[must_use]
+    pub(super) fn update(&mut self, files: &mut Files) -> bool {
         let (root, folder) = (Root::default(), proc::folder(self.pid));
         let maps = root.text(format!("{folder}/maps")).unwrap_or_default();
+        self.add_new(&maps, &mut |path| files.open(&root.path(format!("{folder}/root{path}"))))
+    }
+
+    /// The same with the text of `/proc/PID/maps`.
+    fn add_new(&mut self, maps: &str, open: &mut dyn FnMut(&str) -> Option<Rc<CodeFile>>) -> bool {
         for line in maps.lines() {
             let Some(mut part) = Mapped::of(line) else { continue };
-            if self.parts.iter().any(|known| known.start == part.start) {
-                continue;
+            let mut there = self.parts.iter().filter(|known| known.overlaps(&part)).peekable();
+            if there.peek().is_some() {
+                if there.all(|known| known.is_of_one_mapping(&part)) {
+                    continue;
+                }
+                return false;
             }
             let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim_start();
-            part.file = files.open(&root.path(format!("{folder}/root{path}")));
+            part.file = open(path);
             self.add(part);
         }
+        true
     }
 
     fn add(&mut self, part: Mapped) {
@@ -201,12 +215,23 @@ impl Image {
 }
 
 impl Mapped {
+    fn overlaps(&self, other: &Mapped) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+
+    /// Whether both are parts of one mapping of a file, which the kernel may split.
+    fn is_of_one_mapping(&self, other: &Mapped) -> bool {
+        let base = |part: &Mapped| part.start.wrapping_sub(part.offset);
+        self.id == other.id && base(self) == base(other)
+    }
+
     /// Reads a line of `/proc/PID/maps`. None if it is not executable or not a file.
     fn of(line: &str) -> Option<Mapped> {
         let mut fields = line.splitn(6, ' ');
         let (start, end) = fields.next()?.split_once('-')?;
         let (rights, offset) = (fields.next()?, fields.next()?);
-        let path = fields.nth(2)?.trim_start();
+        let id = format!("{} {}", fields.next()?, fields.next()?);
+        let path = fields.next()?.trim_start();
         if !rights.contains('x') || path.is_empty() {
             return None;
         }
@@ -218,6 +243,7 @@ impl Mapped {
             start: number(start)?,
             end: number(end)?,
             offset: number(offset)?,
+            id,
             library: system && (name.contains(".so") || path.starts_with('[')),
             name,
             file: None,
@@ -265,4 +291,23 @@ pub(crate) fn binds_lazily(file: File) -> bool {
             || (*tag == FLAGS_1.0 && value & FLAGS_1.1 != 0)
     };
     entries.iter().any(|[tag, _]| *tag == JMPREL) && !entries.iter().any(at_once)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_code_in_place_of_known_code_is_not_added() {
+        let mut image = Image::new(0);
+        let mut add = |line: &str| {
+            let added = image.add_new(line, &mut |_| None);
+            (added, image.size())
+        };
+        assert_eq!(add("1000-3000 r-xp 1000 08:01 7    /opt/one.so"), (true, 1));
+        assert_eq!(add("1000-2000 r-xp 1000 08:01 7    /opt/one.so"), (true, 1));
+        assert_eq!(add("4000-5000 r-xp 1000 08:01 8    /opt/two.so"), (true, 2));
+        assert_eq!(add("1000-3000 r-xp 1000 08:01 9    /opt/one.so"), (false, 2));
+        assert_eq!(add("1000-3000 r-xp 2000 08:01 7    /opt/one.so"), (false, 2));
+    }
 }

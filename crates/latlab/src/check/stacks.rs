@@ -26,6 +26,8 @@ pub(super) struct Stacks {
     sleeps: HashMap<u32, StackId>,
     /// Images that were read again since the last batch.
     updated: BTreeSet<usize>,
+    /// Processes that have mapped code since their images were last read.
+    changed: BTreeSet<u32>,
 }
 
 /// Largest number of different stacks. Further ones have no names.
@@ -34,12 +36,8 @@ const MOST: usize = 65_536;
 impl Stacks {
     /// Unwinds a stack. None if the process has ended before its image was read.
     pub(super) fn add(&mut self, pid: u32, stack: &UserStack) -> Option<StackId> {
-        let index = self.image(pid)?;
-        let image = &mut self.images[index];
-        if !image.has(stack.ip) && self.updated.insert(index) {
-            image.update(&mut self.files);
-        }
-        let key = (index, image.unwind(stack));
+        let index = self.image_with(pid, stack.ip)?;
+        let key = (index, self.images[index].unwind(stack));
         if let Some(known) = self.known.get(&key) {
             return Some(*known);
         }
@@ -60,9 +58,33 @@ impl Stacks {
         stack: Option<&UserStack>,
     ) -> Option<StackId> {
         let Some(stack) = stack else { return self.sleeps.get(&thread.tid).copied() };
-        let id = self.add(thread.pid, stack)?;
-        self.sleeps.insert(thread.tid, id);
-        Some(id)
+        let id = self.add(thread.pid, stack);
+        match id {
+            Some(id) => self.sleeps.insert(thread.tid, id),
+            None => self.sleeps.remove(&thread.tid),
+        };
+        id
+    }
+
+    /// A process has mapped code.
+    pub(super) fn change(&mut self, pid: u32) {
+        if self.current.contains_key(&pid) {
+            self.changed.insert(pid);
+        }
+    }
+
+    /// The image of a process, read again where it may lack code. Where other code has taken the place of
+    /// some, it is a new image: the stacks so far have the old one.
+    fn image_with(&mut self, pid: u32, ip: u64) -> Option<usize> {
+        let index = self.image(pid)?;
+        let image = &mut self.images[index];
+        let lacks_code = !image.has(ip) && self.updated.insert(index);
+        let changed = self.changed.remove(&pid);
+        if !(lacks_code || changed) || image.update(&mut self.files) {
+            return Some(index);
+        }
+        self.drop_image(pid);
+        self.image(pid)
     }
 
     /// Reads the image of a process unless it is known.
@@ -96,6 +118,7 @@ impl Stacks {
 
     /// Drops the image of a process but for what its stacks need.
     fn drop_image(&mut self, pid: u32) {
+        self.changed.remove(&pid);
         if let Some(index) = self.current.remove(&pid) {
             self.images[index].end(self.used.contains(&index));
         }

@@ -303,6 +303,7 @@ fn add(judge: &mut Judge, stacks: &mut Stacks, observed: Observed) {
         EventKind::Enter { stack, .. } | EventKind::Fault { stack, .. } => {
             *stack = seen.and_then(|seen| stacks.add(thread.pid, seen));
         }
+        EventKind::Mapped => stacks.change(thread.pid),
         _ => {}
     }
     if event.kind == EventKind::Exec {

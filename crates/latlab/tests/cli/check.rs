@@ -15,13 +15,14 @@ const SOURCE: &str = include_str!("check/faults.c");
 type Fault = (&'static str, Rule, Option<&'static str>);
 
 /// Each program with one fault. Errors come first; the rules from `Overrun` on are warnings.
-const FAULTS: [Fault; 15] = [
+const FAULTS: [Fault; 16] = [
     ("fault", Rule::Fault, Some("touch_page")),
     ("copy", Rule::Fault, Some("write_private_page")),
     ("stack", Rule::Fault, Some("grow_stack")),
     ("allocation", Rule::Allocation, Some("allocate")),
     ("file-io", Rule::FileIo, Some("log_state")),
     ("sleep", Rule::Sleep, Some("rest")),
+    ("pause", Rule::Sleep, Some("wait_for_time")),
     ("inversion", Rule::Inversion, Some("update")),
     ("waker", Rule::Waker, Some("wait_for_time")),
     ("wall-clock", Rule::WallClock, Some("wait_for_time")),
@@ -176,6 +177,17 @@ fn verdicts_hold_on_linux_7_3() {
     assert!(place.is_some_and(|place| place.starts_with("wait_for_time ")), "{woken:?}");
 }
 
+/// The oldest kernel, whose verifier knows least of a program.
+#[test]
+fn fault_is_found_on_linux_6_1() {
+    let folder = folder();
+    let program = compiled(folder.path(), &["-g"]);
+    let report = report(&check(&["--on=lab:v6.1", "--json"], &program, "pause"));
+    let sleep = breaches(&report).into_iter().find(|breach| breach.rule == Rule::Sleep);
+    let place = sleep.and_then(|sleep| sleep.place.clone());
+    assert_eq!(place, Some(format!("wait_for_time (faults.c:{})", line("pause"))), "{report:?}");
+}
+
 #[test]
 fn check_and_record_are_not_shown_on_one_page() {
     let folder = folder();
@@ -295,6 +307,41 @@ fn unusual_programs_are_checked() {
     assert!(outlived.stdout.contains("log_state (faults.c:"), "{outlived:?}");
     let Report { threads, without_cycle, .. } = report(&outlived);
     assert_eq!((threads.len(), without_cycle.len()), (1, 1), "{outlived:?}");
+}
+
+/// Its stack lies where that of a thread lay which has ended.
+#[test]
+fn sleep_of_a_later_thread_has_its_place() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let program = compiled(folder.path(), &["-g"]);
+    let report = report(&check(&["--json"], &program, "successor"));
+    let drifts = breaches(&report).into_iter().filter(|breach| breach.rule == Rule::Drift);
+    let places: Vec<_> = drifts.map(|breach| breach.place.clone().unwrap_or_default()).collect();
+    let place = format!("wait_for_time (faults.c:{})", line("drift"));
+    assert_eq!(places, [place.clone(), place], "{report:?}");
+}
+
+#[test]
+fn code_that_a_program_loads_while_it_runs_is_named() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/check/plugin.c");
+    let plugin = folder.path().join("plugin.so");
+    let options = ["-g", "-shared", "-fPIC", "-DPLUGIN"];
+    std::fs::rename(compile(&source, folder.path(), &options), &plugin).expect("it is ours");
+    let program = compile(&source, folder.path(), &["-g"]);
+    let output = check(&["--json"], &program, &plugin.display().to_string());
+    let report = report(&output);
+    let file_io = breaches(&report).into_iter().find(|breach| breach.rule == Rule::FileIo);
+    let place = file_io.and_then(|breach| breach.place.clone()).unwrap_or_default();
+    assert!(place.starts_with("log_cycle (plugin.c:"), "{output:?}");
 }
 
 #[test]
