@@ -23,6 +23,8 @@ const EXPIRY: u8 = 17;
 /// The kind of an event that is a function called by another CPU.
 const CALLED: u8 = 19;
 const FRAMES: usize = 32;
+/// Offset of `running` in a `struct ring`.
+pub(crate) const RUNNING: usize = 84;
 /// Size of the state of a CPU in `struct ring`, which its events follow.
 const RING: usize = 448;
 /// Number of events kept for each CPU.

@@ -358,12 +358,16 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 }
 
 /* A watched task is switched out. If it sleeps and nothing is to be reported of it, the next waking here is
- * kept with the CPU; real-time threads of the kernel have an event. */
+ * kept with the CPU; real-time threads of the kernel have an event. Of a task that is preempted in user mode
+ * only the state says that it is runnable: the event of this switch, the last one as interrupts are disabled, is
+ * told so here, as it does not matter of other tasks. */
 static __noinline void leaves(__u64 *ctx, struct ring *ring, struct task_struct *prev, __u64 now)
 {
 	bool preempted = ctx[0];
 	__u32 state = ctx[3];
 
+	if (!state)
+		ring->events[(ring->head - 1) & (EVENTS - 1)].flag = true;
 	left(prev, now, preempted || !state);
 	if (!keeps_later())
 		return;
@@ -401,7 +405,7 @@ int BPF_PROG(sched_switch, __u32 preempted, struct task_struct *prev, struct tas
 
 	if (ring->arrived_head)
 		keep(ring, bpf_get_smp_processor_id(), running, prev);
-	if (running && running != prev_pid && !settings.sparse)
+	if (running != prev_pid && running != NOBODY && !settings.sparse)
 		__sync_fetch_and_add(&lost.switches, 1);
 	ring->running = pid;
 	if (prev_pid && is_watched(prev))

@@ -64,7 +64,7 @@ struct event {
 	union {
 		struct {
 			__u8 kind;
-			__u8 flag;	/* SWITCH: preempted; interrupts: interrupted user code; LOCK_WAIT: the kernel's */
+			__u8 flag;	/* SWITCH: still runnable; interrupts: interrupted user code; LOCK_WAIT: the kernel's */
 			__u16 stolen;	/* KVM steal time of the CPU so far, in units of 1024 ns; 0 if unknown */
 		};
 		__u32 what;	/* the three of them */
@@ -100,7 +100,7 @@ struct ring {
 	__u64 expiry;	/* the same plus its slack */
 	__u64 context;	/* context in which the callback runs; UPON_ALL for an interrupt's */
 	__u32 upon;	/* what the current interrupt interrupted; bits below */
-	__u32 running;	/* task of the last context switch */
+	__u32 running;	/* task of the last context switch; NOBODY before the first, as set before loading */
 	__u32 awaited;	/* the task that was queued at `queued` */
 	__u32 sleeper;	/* a watched task that went to sleep here, and was not woken before; 0 if none */
 	__u32 fresh;	/* a watched task that was woken here, whose wake-up is in `woken` only; 0 if none */
@@ -115,6 +115,9 @@ struct ring {
 	__u64 passed_stack[FRAMES];
 	struct event events[EVENTS + COPIED];
 };
+
+#define NOBODY (~0U)
+_Static_assert(__builtin_offsetof(struct ring, running) == 84, "layout.rs has the same");
 
 /* Bits of `upon`. */
 #define INTERRUPTED 1

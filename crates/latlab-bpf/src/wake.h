@@ -21,8 +21,9 @@ INLINE bool is_watched(struct task_struct *task)
 {
 	if (settings.how == TASKS)
 		return filter[task->pid & (FILTER - 1)];
+	/* Not by the priority that it inherits, without which it may be switched out. */
 	if (settings.how == REAL_TIME)
-		return task->prio < 100 && !(task->flags & KTHREAD);
+		return task->normal_prio < 100 && !(task->flags & KTHREAD);
 	__u64 *comm = (void *)task->comm;
 
 	return task->pid && comm[0] == settings.name[0] && comm[1] == settings.name[1];

@@ -8,6 +8,7 @@ use latlab_core::symbols::Symbols;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::cpu;
+use latlab_sys::mutex::{Mutex, Protocol};
 use latlab_sys::sched::{self, Policy};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -276,6 +277,90 @@ fn windows_that_come_too_fast_are_counted_as_lost() {
     let lost = recorder.losses().windows;
     let windows = recorded(&mut recorder, pid, usize::MAX);
     assert!(lost > 0 && !windows.is_empty(), "{lost} lost, {} received", windows.len());
+}
+
+/// It inherits the priority of another thread, and loses it before it is switched out again.
+#[test]
+fn thread_is_not_watched_as_real_time_for_an_inherited_priority() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let mut recorder = Recorder::start(&Watch::RealTime, Nanos(0)).expect("the recorder starts");
+    let mutex = Mutex::new(Protocol::Inherit).expect("the kernel has priority inheritance");
+    let lock = || mutex.lock_until(clock::wall_clock() + NEVER).expect("it gets free");
+    let own_id = || sched::thread_id().cast_unsigned();
+    let (sender, locked) = mpsc::channel();
+    let (owner, waiter) = std::thread::scope(|scope| {
+        let owner = scope.spawn(|| {
+            let held = lock();
+            sender.send(()).expect("the test receives");
+            (0..20).for_each(|_| assert!(clock::sleep_for(PERIOD)));
+            drop(held);
+            own_id()
+        });
+        locked.recv().expect("the owner sends");
+        let waiter = scope.spawn(|| {
+            sched::set_policy(Policy::Fifo(1)).expect("root may set any policy");
+            drop(lock());
+            clock::sleep_for(PERIOD);
+            own_id()
+        });
+        (owner.join().expect("it ends"), waiter.join().expect("it ends"))
+    });
+    let mut seen = Vec::new();
+    for _ in 0..100 {
+        let read = recorder.read(Nanos::from_millis(20), &mut |window| seen.push(window.task.pid));
+        read.expect("the ring buffer can be read");
+        if seen.contains(&waiter) {
+            break;
+        }
+    }
+    assert!(seen.contains(&waiter), "{:?}", recorder.losses());
+    assert!(!seen.contains(&owner), "{seen:?}");
+}
+
+#[test]
+fn thread_that_is_preempted_in_user_mode_was_runnable() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let mut recorder =
+        Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
+    let cpus = cpu::allowed().expect("the CPUs are known");
+    let first = CpuList::from_iter(cpus.iter().next());
+    let run = |priority, work: fn()| {
+        let cpu = first.clone();
+        let (sender, pid) = mpsc::channel();
+        let (go, start) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            cpu::pin(&cpu).expect("the thread may run there");
+            sched::set_policy(Policy::Fifo(priority)).expect("root may set any policy");
+            sender.send(sched::thread_id().cast_unsigned()).expect("the test receives");
+            start.recv().expect("the test sends");
+            (0..20).for_each(|_| work());
+        });
+        (pid.recv().expect("the thread sends"), go, thread)
+    };
+    let (pid, go, busy) = run(1, || {
+        clock::sleep_for(PERIOD);
+        clock::spin_until(clock::now() + PERIOD + PERIOD + PERIOD);
+    });
+    let (urgent, also_go, other) = run(2, || assert!(clock::sleep_for(PERIOD)));
+    recorder.watch(pid).expect("the thread can be watched");
+    for start in [go, also_go] {
+        start.send(()).expect("the thread receives");
+    }
+    for thread in [busy, other] {
+        thread.join().expect("it ends");
+    }
+    let windows = recorded(&mut recorder, pid, usize::MAX);
+    let switches = windows.iter().flat_map(|window| &window.events).filter_map(|event| {
+        let EventKind::Switch { next, preempted } = event.kind else { return None };
+        (event.task.pid == pid && next.pid == urgent).then_some(preempted)
+    });
+    // Now and then both sleep at the same time.
+    let (preempted, slept): (Vec<bool>, Vec<bool>) = switches.partition(|preempted| *preempted);
+    assert!(preempted.len() > slept.len(), "{} preempted, {} slept", preempted.len(), slept.len());
 }
 
 /// Memory that is returned at once, so that each drop ends a mapping.

@@ -3,12 +3,13 @@
 use super::{BATCH, Detail, Received, Recorder, Watch};
 use crate::counting::Counting;
 use crate::kernel;
-use crate::layout::{Settings, duration, window};
+use crate::layout::{RUNNING, Settings, duration, window};
 use crate::object::{self, lock, map};
 use latlab_core::explain::Comm;
 use latlab_core::time::Nanos;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use std::sync::{Arc, Mutex};
 
 /// The BPF object, compiled by `make bpf`.
@@ -34,6 +35,8 @@ pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs
     configure(&mut open, (watch, threshold, detail, later), (local_timer, cpus), &btf)?;
     let object = open.load()?;
     let received = Arc::new(Mutex::new(Received { threshold, ..Received::default() }));
+    let rings = map(&object, "rings")?;
+    begin_rings(&rings)?;
     let links = attach(&object)?;
     let mut recorder = Recorder {
         windows: reader(&object, &received)?,
@@ -42,7 +45,7 @@ pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs
         filter: map(&object, ".bss.filter")?,
         tasks: map(&object, "tasks")?,
         lost: map(&object, ".bss.lost")?,
-        rings: map(&object, "rings")?,
+        rings,
         colliding: 0,
         missing,
         counting: Counting::begin(COUNTED),
@@ -53,6 +56,14 @@ pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs
         pids.iter().try_for_each(|pid| recorder.watch(*pid)).map_err(libbpf_rs::Error::from)?;
     }
     Ok(recorder)
+}
+
+/// Says of each CPU that the task which runs there is not known: that of ID 0 is the idle task.
+fn begin_rings(rings: &MapHandle) -> libbpf_rs::Result<()> {
+    let mut ring = vec![0; rings.value_size() as usize];
+    ring[RUNNING..RUNNING + 4].fill(u8::MAX);
+    (0..rings.max_entries())
+        .try_for_each(|cpu| rings.update(&cpu.to_ne_bytes(), &ring, MapFlags::ANY))
 }
 
 fn attach(object: &Object) -> libbpf_rs::Result<Vec<Link>> {
