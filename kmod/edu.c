@@ -149,14 +149,11 @@ static enum hrtimer_restart edu_expired(struct hrtimer *expired)
 	return HRTIMER_RESTART;
 }
 
-static int edu_repeat(struct edu *edu, struct latlab_arm *arm)
+static void edu_repeat(struct edu *edu, struct latlab_arm *arm)
 {
-	if (arm->time < LATLAB_SHORTEST_PERIOD_NS || arm->time > LATLAB_LONGEST_NS)
-		return -EINVAL;
 	edu->period = ns_to_ktime(arm->time);
 	arm->time = ktime_get_ns() + arm->time;
 	hrtimer_start(&edu->periodic, edu->period, HRTIMER_MODE_REL_HARD);
-	return 0;
 }
 
 static int edu_arm(struct edu *edu, struct latlab_arm *arm)
@@ -171,8 +168,10 @@ static int edu_arm(struct edu *edu, struct latlab_arm *arm)
 		return -EBUSY;
 	edu->busy = arm->busy;
 	edu->threaded = arm->flags & LATLAB_THREADED;
-	if (periodic)
-		return edu_repeat(edu, arm);
+	if (periodic) {
+		edu_repeat(edu, arm);
+		return 0;
+	}
 	if (at_once) {
 		edu_raise(edu);
 		arm->time = edu->due;

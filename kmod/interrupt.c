@@ -105,6 +105,24 @@ static int arm_timer(struct latlab_arm *arm)
 	return 0;
 }
 
+/* A handler with interrupts disabled that takes a whole period would leave no time for anything else. */
+static bool is_valid_period(struct latlab_arm *arm)
+{
+	bool threaded = arm->flags & LATLAB_THREADED;
+
+	return arm->time >= LATLAB_SHORTEST_PERIOD_NS && arm->time <= LATLAB_LONGEST_NS &&
+	       (threaded || arm->busy <= arm->time / 2);
+}
+
+static bool is_valid_for_device(struct latlab_arm *arm)
+{
+	bool at_once = arm->flags & LATLAB_AT_ONCE, periodic = arm->flags & LATLAB_PERIODIC;
+
+	if (arm->flags & ~(LATLAB_THREADED | LATLAB_AT_ONCE | LATLAB_PERIODIC))
+		return false;
+	return !periodic || (!at_once && is_valid_period(arm));
+}
+
 /* The timer interrupts the processor of the caller. */
 int latlab_arm(struct latlab_arm *arm)
 {
@@ -114,9 +132,7 @@ int latlab_arm(struct latlab_arm *arm)
 	case LATLAB_TIMER:
 		return arm_timer(arm);
 	case LATLAB_DEVICE:
-		if (arm->flags & ~(LATLAB_THREADED | LATLAB_AT_ONCE | LATLAB_PERIODIC))
-			return -EINVAL;
-		if (arm->flags & LATLAB_AT_ONCE && arm->flags & LATLAB_PERIODIC)
+		if (!is_valid_for_device(arm))
 			return -EINVAL;
 		hrtimer_cancel(&timer);
 		return latlab_device_arm(arm);

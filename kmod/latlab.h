@@ -85,7 +85,9 @@ struct latlab_arm {
 	__u32 flags;		/* in, device: any of LATLAB_THREADED, and LATLAB_AT_ONCE
 				 * or LATLAB_PERIODIC
 				 */
-	__u64 busy;		/* in: run time of the handler, at most LATLAB_BUSIEST_NS */
+	__u64 busy;		/* in: run time of the handler, at most LATLAB_BUSIEST_NS; periodic
+				 * and not threaded: at most half of the period
+				 */
 };
 
 /* An interrupt that came. */

@@ -114,7 +114,7 @@ static void interrupts(void)
 	expect("the largest time", arm(~0ull, 0, 0), EINVAL);
 	expect("an unknown source", arm(0, LATLAB_SOURCES, 0), EINVAL);
 	expect("a flag for a timer", arm(0, LATLAB_TIMER, LATLAB_THREADED), EINVAL);
-	expect("an unknown flag", arm(0, LATLAB_DEVICE, 4), EINVAL);
+	expect("an unknown flag", arm(0, LATLAB_DEVICE, 8), EINVAL);
 	expect("a timer at once", arm(0, LATLAB_TIMER, LATLAB_AT_ONCE), EINVAL);
 	pthread_create(&thread, NULL, waiting, NULL);
 	usleep(100000);
@@ -150,6 +150,32 @@ static void at_once(void)
 	expect("the first of two at once", arm(0, LATLAB_DEVICE, LATLAB_AT_ONCE), 0);
 	expect("the second of two at once", arm(0, LATLAB_DEVICE, LATLAB_AT_ONCE), 0);
 	expect("the interrupt of either", wait_after(seen), 0);
+}
+
+/* What is refused has no effect on what is armed. */
+static void repeated(void)
+{
+	const __u64 period = LATLAB_SHORTEST_PERIOD_NS;
+	const __u32 threaded = LATLAB_PERIODIC | LATLAB_THREADED;
+	struct latlab_version version = { .device = 0 };
+	__u64 seen = last();
+
+	expect("the version of the device", ioctl(fd, LATLAB_IOC_VERSION, &version), 0);
+	if (!version.device)
+		return;
+	expect("a timer", arm(now() + 10000000, LATLAB_TIMER, 0), 0);
+	expect("a period that is too short", arm(period - 1, LATLAB_DEVICE, threaded), EINVAL);
+	expect("the interrupt of the timer", wait_after(seen), 0);
+	expect("a periodic device", arm(50 * period, LATLAB_DEVICE, threaded), 0);
+	expect("a handler that takes most of the period",
+	       arm_busy(period, LATLAB_DEVICE, LATLAB_PERIODIC, period - 5000), EINVAL);
+	seen = last();
+	expect("another interrupt of the device", wait_after(seen), 0);
+	expect("a handler that takes half of the period",
+	       arm_busy(50 * period, LATLAB_DEVICE, LATLAB_PERIODIC, 25 * period), 0);
+	seen = last();
+	expect("its next interrupt", wait_after(seen), 0);
+	expect("a timer instead of the device", arm(1, LATLAB_TIMER, 0), 0);
 }
 
 /* A busy handler delays the task that armed it, before the interrupt is reported. */
@@ -287,6 +313,7 @@ int main(void)
 	loops();
 	interrupts();
 	at_once();
+	repeated();
 	handlers();
 	delays();
 	watching();
