@@ -309,7 +309,7 @@ INLINE void describe_wait(struct note *note, struct task_struct *task, struct pt
 
 /* The wait of a cycle: a call that is made again and again. Its stack is copied only if the call comes
  * from elsewhere than the last one of the process, or from another thread. Both kinds of notes are written
- * apart: Linux 6.1 does not know of a note from either that it is one. */
+ * apart: the verifier of Linux 6.1 loses the type of a pointer that comes from either. */
 INLINE void wait(struct task_struct *task, struct process *process, struct pt_regs *regs,
 		 __u64 number)
 {

@@ -100,7 +100,7 @@ struct ring {
 	__u64 expiry;	/* the same plus its slack */
 	__u64 context;	/* context in which the callback runs; UPON_ALL for an interrupt's */
 	__u32 upon;	/* what the current interrupt interrupted; bits below */
-	__u32 running;	/* task of the last context switch; NOBODY before the first, as set before loading */
+	__u32 running;	/* task of the last context switch; NOBODY before the first, as set before attaching */
 	__u32 awaited;	/* the task that was queued at `queued` */
 	__u32 sleeper;	/* a watched task that went to sleep here, and was not woken before; 0 if none */
 	__u32 fresh;	/* a watched task that was woken here, whose wake-up is in `woken` only; 0 if none */

@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// mechanism `selective`, the IRQ threads of these groups have the thread's real-time priority until
 /// it ends or says otherwise.
 ///
-/// Refused where no `latlab adapt` runs (ENOENT, ECONNREFUSED), does not answer for two seconds
-/// (EAGAIN) or ends (ECONNRESET, EPIPE), does not permit it (EPERM), or does not know a group (EINVAL).
+/// Refused where no `latlab adapt` runs (ENOENT, ECONNREFUSED), does not answer for about two
+/// seconds (EAGAIN) or ends (ECONNRESET, EPIPE), does not permit it (EPERM), or does not know a group (EINVAL).
 /// Signal handlers run, but do not end the wait.
 pub fn prioritize(groups: &str) -> Result<(), Refused> {
     // SAFETY: gettid takes nothing.

@@ -139,7 +139,7 @@ pub(crate) fn lock_memory() -> Result<(), Refused> {
 
 /// Touches this many bytes of the calling thread's stack.
 pub(crate) fn touch_stack(bytes: usize) -> Result<(), Refused> {
-    /// For the last page, and for functions that the kernel calls on the stack, as signal handlers.
+    /// For the last page, and for functions that the kernel calls on the stack: signal handlers.
     const SPARE: usize = 16 << 10;
     if bytes > stack_left().saturating_sub(SPARE) {
         let what = c"the stack of the thread is smaller than what is to be touched of it";

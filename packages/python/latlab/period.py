@@ -101,8 +101,8 @@ class Period:
             leave_memory_unlocked=not lock_memory,
             stack_bytes=stack_bytes,
             hold_cpu_dma_latency=cpu_dma_latency_us is not None,
-            # No ctypes integer refuses a greater number: it would become a small one.
-            cpu_dma_latency_us=min(cpu_dma_latency_us or 0, 2**31 - 1),
+            # No ctypes integer refuses a greater number, or a very low one: it would become another.
+            cpu_dma_latency_us=max(-1, min(cpu_dma_latency_us or 0, 2**31 - 1)),
             spin_at_most_ns=spin_at_most_ns,
         )
         self._period = _LIBRARY.latlab_period_start(ctypes.byref(settings))

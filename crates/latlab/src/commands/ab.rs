@@ -65,7 +65,7 @@ struct Side {
     run: Run,
     plan: Plan,
     records: Vec<Record>,
-    /// Warnings that were printed.
+    /// Codes of the warnings that were printed, and knobs that were not restored.
     reported: Vec<String>,
 }
 
@@ -221,15 +221,16 @@ impl Side {
         Ok(true)
     }
 
-    /// Prints the warnings of a run, and what somebody else changed meanwhile and was therefore not
-    /// restored, unless an earlier run had the same.
+    /// Prints the warnings of a run, and the changes that were not restored, unless an earlier run had
+    /// one of the same kind or of the same knob.
     fn report(&mut self, outcome: &Outcome) {
-        let warnings = outcome.warnings().map(|warning| warning.text.clone());
+        let warnings = outcome.warnings().map(|one| (one.code.clone(), one.text.clone()));
         let changed = outcome.record.changes.iter().filter(|change| !change.restored);
-        for line in warnings.chain(changed.map(text::unrestored)) {
-            if !self.reported.contains(&line) {
+        let changed = changed.map(|change| (change.knob.clone(), text::unrestored(change)));
+        for (kind, line) in warnings.chain(changed) {
+            if !self.reported.contains(&kind) {
                 format::say(&format!("side {}: {line}", self.name));
-                self.reported.push(line);
+                self.reported.push(kind);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! `latlab bound`: the worst composition of the sections that runs in the laboratory have shown.
 
 use super::complete;
+use super::measurement::worse;
 use super::reserved::Reserved;
 use super::rights;
 use super::target_options::TargetOptions;
@@ -93,9 +94,10 @@ impl Bound {
         std::mem::forget(signals);
         if !rows.is_empty() {
             let shown = self.show(&rows);
-            out.map_or(Ok(()), |file| file.write(&bound::json(&rows)))?;
-            svg.map_or(Ok(()), |file| file.write(&bound::svg(&rows)))?;
-            shown?;
+            let out = out.map_or(Ok(()), |file| file.write(&bound::json(&rows)));
+            let svg = svg.map_or(Ok(()), |file| file.write(&bound::svg(&rows)));
+            let written = worse(shown, worse(out, svg));
+            return worse(written, failure.map_or_else(|| check(&rows), Err));
         }
         failure.map_or_else(|| check(&rows), Err)
     }

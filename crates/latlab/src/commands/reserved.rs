@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// Bytes reserved for a file before the work starts.
 const RESERVED: u64 = 1 << 20;
 
-/// How each file of test cases begins.
-const XML: &[u8] = b"<?xml";
+/// How each file of test cases begins, and no record.
+const XML: &[u8] = b"<";
 
 /// A file that gets the results of a command. A path that can't be written fails at once, and not
 /// after hours of work.
@@ -31,15 +31,13 @@ impl Reserved {
     /// Begins a file of test cases, and removes those of an earlier command: if this one fails, a CI
     /// system would read them. Refuses to overwrite anything else, such as a record.
     pub(super) fn begin_test_cases(path: &Path) -> Result<Reserved> {
-        // A device such as /dev/stdout is kept.
-        let is_file = path.is_file();
-        if is_file {
+        if path.is_file() {
             check_is_xml(path)?;
         }
         let reserved = Reserved::begin(path)?;
-        if is_file {
-            let removed = path.canonicalize().and_then(std::fs::remove_file);
-            removed.map_err(|e| failed_at(path, e))?;
+        // What a link such as /dev/stdout leads to is kept.
+        if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+            std::fs::remove_file(path).map_err(|e| failed_at(path, e))?;
         }
         Ok(reserved)
     }
@@ -74,7 +72,7 @@ fn check_is_xml(path: &Path) -> Result<()> {
     if start.is_empty() || start == XML {
         return Ok(());
     }
-    Err(failed_at(path, "this is no JUnit file and would be overwritten: name another file"))
+    Err(failed_at(path, "this is no XML and would be overwritten: name another file"))
 }
 
 fn failed_at(path: &Path, error: impl std::fmt::Display) -> Failure {

@@ -381,9 +381,13 @@ fn report_failures(file: &StudyFile, failures: &[(usize, Failure)], table: &str)
     let (failed, all) = (failures.len(), file.study.cells.len());
     let why = format!("{failed} of {all} cells could not be measured: {table}");
     let mut failures = failures.iter().map(|(_, failure)| failure);
+    let is_failed =
+        |failure: &Failure| matches!(failure, Failure::Failed(_) | Failure::Unrestored(_));
     Err(if failures.clone().all(|failure| matches!(failure, Failure::Unsupported(_))) {
         Failure::Unsupported(why)
-    } else if failures.any(|failure| matches!(failure, Failure::CutShort(_))) {
+    } else if !failures.clone().any(is_failed)
+        && failures.any(|failure| matches!(failure, Failure::CutShort(_)))
+    {
         Failure::CutShort(why)
     } else {
         Failure::Failed(why)

@@ -101,9 +101,9 @@ fn exceeded(plan: &Plan, measured: &[ProbeResults]) -> Option<String> {
     let (above, recorded) = all.fold((0, 0), |(above, recorded), one| {
         (above + one.count_above(limit), recorded + one.count())
     });
-    let (probe, cpus, max) = (worst_of.probe, &worst_of.cpus, worst(&worst_of));
+    let (probe, cpus, max) = (worst_of.probe, worst_of.cpus.in_words(), worst(&worst_of));
     Some(format!(
-        "{above} of {recorded} samples were above {limit}; the worst: {max}, {probe} on CPU {cpus}"
+        "{above} of {recorded} samples were above {limit}; the worst: {max}, {probe} on {cpus}"
     ))
 }
 
@@ -192,31 +192,29 @@ fn make_series(one: &ProbeResults, channel: usize, span: (&str, &str), loads: &[
 }
 
 fn lane_warnings(one: &ProbeResults) -> Vec<Warning> {
-    let (probe, cpu, disturbed) = (one.probe, &one.cpus, one.recording.disturbed);
+    let (probe, cpus, disturbed) = (one.probe, one.cpus.in_words(), one.recording.disturbed);
     let mut warnings = Vec::new();
     let faults = disturbed.minor_faults + disturbed.major_faults;
     if faults > 0 {
-        let text = format!("{probe} on CPU {cpu} took {faults} page faults while it measured");
+        let text = format!("{probe} on {cpus} took {faults} page faults while it measured");
         warnings.push(Warning::new("page-faults", text));
     }
     if disturbed.preempted > 0 {
         let text = format!(
-            "{probe} on CPU {cpu} was preempted {} times: something ran above it",
+            "{probe} on {cpus} was preempted {} times: something ran above it",
             disturbed.preempted
         );
         warnings.push(Warning::new("preempted", text));
     }
     if one.recording.schedule.policy == "deadline" {
-        let text = format!(
-            "{probe}: deadline tasks can't be bound to a CPU: CPU {cpu} is only a label here"
-        );
+        let text =
+            format!("{probe}: deadline tasks can't be bound to a CPU: {cpus} is only a label here");
         warnings.push(Warning::new("not-bound", text));
     }
     // For an irregular probe no sample is a result.
     let quiet = matches!(one.pacing, Pacing::Irregular);
     if one.recording.series[0].0.recorded() == 0 && !quiet {
-        let text =
-            format!("{probe} on CPU {cpu} recorded nothing: the run ended during its warm-up");
+        let text = format!("{probe} on {cpus} recorded nothing: the run ended during its warm-up");
         warnings.push(Warning::new("nothing-recorded", text));
     }
     warnings

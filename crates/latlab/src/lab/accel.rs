@@ -47,21 +47,24 @@ fn refusal(target: &str, session: &mut Session<'_>) -> Result<Option<String>> {
 fn tested(target: &str, kernel: Kernel, session: &mut Session<'_>) -> Result<Option<String>> {
     /// The reasons, by digest of the kernel.
     static REFUSED: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let path = kernel::cache()?.join("kvm");
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
     let digest = kernel.digest.clone();
-    if let Some(known) = Tested::read(&text, &boot, &digest) {
-        return Ok(known.refusal());
-    }
     if let Some(why) = lock(&REFUSED).get(&digest) {
         return Ok(Some(why.clone()));
     }
-    let tested = test(target, kernel, session)?;
-    if let Some(text) = tested.text(&boot, &digest) {
-        // Without the file the next run tests again.
-        let _ = file::write_atomically(&path, text.as_bytes());
-    }
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let path = kernel::cache()?.join("kvm");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let tested = match Tested::read(&text, &boot, &digest) {
+        Some(known) => known,
+        None => {
+            let tested = test(target, kernel, session)?;
+            if let Some(text) = tested.text(&boot, &digest) {
+                // Without the file the next run tests again.
+                let _ = file::write_atomically(&path, text.as_bytes());
+            }
+            tested
+        }
+    };
     let refusal = tested.refusal();
     if let Some(why) = &refusal {
         lock(&REFUSED).insert(digest, why.clone());

@@ -95,8 +95,9 @@ impl Workers {
             let used = worker.cpu_time();
             if used.is_none() {
                 let text = format!(
-                    "a worker of the load {} can't be ended while it waits in the kernel, for \
-                     example for a disk that does not answer; its CPU time is not counted",
+                    "a worker of the load {} had not ended 2 s after it was killed: it may wait in \
+                     the kernel, for example for a disk that does not answer; its CPU time is not \
+                     counted",
                     self.name
                 );
                 warnings.push(Warning::new("load-stuck", text));

@@ -27,6 +27,7 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("--fail-above 150us", "--fail-above 1h"),
     ("populate:4MiB", "populate:128KiB"),
     ("--seeds 2 ", ""),
+    ("hackbench:groups=10,fan=20", "hackbench:groups=1,fan=2,loops=5"),
     ("hackbench:groups=10", "hackbench:groups=1,fan=2,loops=5"),
     ("hackbench:groups=5", "hackbench:groups=1,fan=2,loops=5"),
 ];

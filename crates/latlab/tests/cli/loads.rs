@@ -372,9 +372,10 @@ fn worker_that_waits_for_a_disk_does_not_keep_a_run_from_ending() {
     let folder = folder();
     let script = "disk=$1/disk; mkdir \"$disk\"; truncate -s 64M \"$1/image\"; \
                   mke2fs -q -t ext4 \"$1/image\"; mount -o loop \"$1/image\" \"$disk\"; shift; \
-                  (sleep 1.5; fsfreeze -f \"$disk\"; sleep 12; fsfreeze -u \"$disk\") & \
-                  timeout -s KILL 11 \"$@\" --load \"disk:dir=$disk,size=1MiB\" && echo ended; wait; exit";
-    let words = "run --policy other --for 3s --json";
+                  (sleep 4; fsfreeze -f \"$disk\") & \
+                  timeout -s KILL 30 \"$@\" --load \"disk:dir=$disk,size=1MiB\" && echo ended; wait; \
+                  fsfreeze -u \"$disk\"; exit";
+    let words = "run --policy other --for 5s --json";
     let output = run(&mut in_mount_namespace(script, folder.path(), words));
     let json = output.stdout.strip_suffix("ended\n").expect("it ends before the disk answers");
     let record: Record = serde_json::from_str(json).unwrap_or_else(|e| panic!("{e}: {output:?}"));

@@ -152,7 +152,7 @@ static void at_once(void)
 	expect("the interrupt of either", wait_after(seen), 0);
 }
 
-/* What is refused has no effect on what is armed. */
+/* What is invalid has no effect on what is armed. */
 static void repeated(void)
 {
 	const __u64 period = LATLAB_SHORTEST_PERIOD_NS;

@@ -199,6 +199,11 @@ impl Turns {
         let prepared: Vec<Prepared> = plans.collect::<Result<_>>()?;
         let outcomes = target.run(&prepared, session);
         if session.ended {
+            for ((nth, _), outcome) in runs.iter().zip(&outcomes) {
+                if let (Some(_), Ok(outcome)) = (nth, outcome) {
+                    self.add_tried_changes(&outcome.record);
+                }
+            }
             return outcomes.into_iter().find_map(unrestored).map_or(Ok(End::Interrupted), Err);
         }
         for ((nth, _), outcome) in runs.iter().zip(outcomes) {

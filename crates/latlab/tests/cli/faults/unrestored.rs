@@ -43,7 +43,15 @@ fn knob_that_is_not_restored_after_an_interruption_fails_ab() {
     let scene = Scene::new();
     let side = "-- run --for 60s --cpus 0 --policy other";
     let words = format!("ab {side} --set stat_interval={} {side}", scene.new);
-    unrestored(&scene, &["timeout", "--signal=INT", "--preserve-status", "2"], &words);
+    // A shell's background jobs ignore SIGINT.
+    let script = format!(
+        "env --default-signal=INT \"$@\" & latlab=$!
+         until [ $(cat {}) = {} ]; do sleep 0.02; done
+         sleep 0.5; kill -INT $latlab; wait $latlab",
+        knob::PATH,
+        scene.new
+    );
+    unrestored(&scene, &["sh", "-c", &script, "sh"], &words);
 }
 
 #[test]

@@ -20,8 +20,7 @@ echo '{"exited":3}'; echo "latlab: over""#;
 /// Starts a check, reads its output slowly, and sends it this signal after half a second. Returns its exit
 /// code; none where it went on for too long.
 fn exit_code(options: &str, mut signal: Option<&str>) -> Option<i32> {
-    /// Bytes, more than are on the way when the check is to end.
-    const MOST: usize = 8_000_000;
+    const MOST: Duration = Duration::from_secs(30);
     let folder = folder();
     let path = path_with_script(folder.path(), "ssh", CLIENT);
     let mut command = Command::new(LATLAB);
@@ -29,11 +28,10 @@ fn exit_code(options: &str, mut signal: Option<&str>) -> Option<i32> {
     command.args(["--", "true"]).env("PATH", path).stdin(Stdio::null()).stderr(Stdio::piped());
     let mut latlab = command.spawn().expect("latlab starts");
     let mut output = latlab.stderr.take().expect("it is a pipe");
-    let (mut bytes, mut length, began) = ([0; 4096], 0, Instant::now());
+    let (mut bytes, began) = ([0; 4096], Instant::now());
     loop {
-        match output.read(&mut bytes).expect("the pipe can be read") {
-            0 => break,
-            read => length += read,
+        if output.read(&mut bytes).expect("the pipe can be read") == 0 {
+            break;
         }
         pause(Duration::from_millis(1));
         if began.elapsed() > Duration::from_millis(500)
@@ -41,7 +39,7 @@ fn exit_code(options: &str, mut signal: Option<&str>) -> Option<i32> {
         {
             send(signal, latlab.id());
         }
-        if length > MOST {
+        if began.elapsed() > MOST {
             latlab.kill().expect("it is a child process");
         }
     }
