@@ -54,16 +54,15 @@ fn tested(target: &str, kernel: Kernel, session: &mut Session<'_>) -> Result<Opt
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let path = kernel::cache()?.join("kvm");
     let text = std::fs::read_to_string(&path).unwrap_or_default();
-    let tested = match Tested::read(&text, &boot, &digest) {
-        Some(known) => known,
-        None => {
-            let tested = test(target, kernel, session)?;
-            if let Some(text) = tested.text(&boot, &digest) {
-                // Without the file the next run tests again.
-                let _ = file::write_atomically(&path, text.as_bytes());
-            }
-            tested
+    let tested = if let Some(known) = Tested::read(&text, &boot, &digest) {
+        known
+    } else {
+        let tested = test(target, kernel, session)?;
+        if let Some(text) = tested.text(&boot, &digest) {
+            // Without the file the next run tests again.
+            let _ = file::write_atomically(&path, text.as_bytes());
         }
+        tested
     };
     let refusal = tested.refusal();
     if let Some(why) = &refusal {
