@@ -70,7 +70,9 @@ impl ClaimsIndex {
             let rows = self.rows.entry(study.paper.clone()).or_default();
             let link = format!("[{name}]({name}/table.md)");
             let says = &claim.says;
-            let _ = writeln!(rows, "| {sentence} | {source} | {link} | {says} | {verdict} |");
+            let ground = judgement.ground();
+            let row = format!("{sentence} | {source} | {link} | {says} | {verdict} | {ground}");
+            let _ = writeln!(rows, "| {row} |");
             *self.verdicts.entry(verdict).or_default() += 1;
         }
     }
@@ -79,8 +81,8 @@ impl ClaimsIndex {
         let mut page =
             "# Claims of the papers\n\nEach sentence that a claim judges, in the paper's \
                         words (– for a claim of our own), the study that measures it, and what \
-                        came out. The tables have the bounds, where they come from, and the \
-                        figures. Claims are listed under the paper of their study: those on \
+                        came out, with the compared figures. The tables have the bounds and where \
+                        they come from, and why claims differ. Claims are listed under the paper of their study: those on \
                         tables 6 and 7 of Rapid Reaction Linux are judged by \
                         heursch-rhealstone.\n\n| verdict | claims |\n\
                         | --- | --- |\n"
@@ -90,8 +92,8 @@ impl ClaimsIndex {
         }
         for (paper, rows) in &self.rows {
             let _ = writeln!(page, "\n## {paper}\n");
-            page += "| sentence | source | study | claim | verdict |\n";
-            page += "| --- | --- | --- | --- | --- |\n";
+            page += "| sentence | source | study | claim | verdict | measured |\n";
+            page += "| --- | --- | --- | --- | --- | --- |\n";
             page += rows;
         }
         page
