@@ -212,7 +212,7 @@ fn junit_file_is_begun_before_the_program() {
     let touch = format!("touch {}", started.display());
     check(&place("missing/check.xml"), &touch).assert_refused(2, &["missing/check.xml"]);
     std::fs::write(place("record.json"), "{}").expect("the folder can be written");
-    check(&place("record.json"), &touch).assert_refused(2, &["record.json", "no JUnit file"]);
+    check(&place("record.json"), &touch).assert_refused(2, &["record.json", "no XML"]);
     assert!(!started.exists() && place("record.json").exists());
     std::fs::write(place("check.xml"), "<?xml version=\"1.0\"?>")
         .expect("the folder can be written");

@@ -161,7 +161,7 @@ fn record_is_never_overwritten_by_test_cases() {
     fs::write(&record, "{}").expect("the folder can be written");
     for words in [["before.json", "out.xml"], ["before.json", "after.json"]] {
         let output = compare(folder.path(), &[&words[..], &["--junit", "after.json"]].concat());
-        output.assert_refused(2, &["after.json", "no JUnit file"]);
+        output.assert_refused(2, &["after.json", "no XML"]);
         assert_eq!(fs::read_to_string(&record).expect("it is kept"), "{}");
     }
 }
