@@ -5,6 +5,7 @@ use crate::histogram::Histogram;
 use crate::record::{Record, Series};
 use crate::scan::Scan;
 use crate::time::Nanos;
+use std::cmp::Reverse;
 
 /// Prefix of scans among the names of probes.
 pub(super) const SCAN: &str = "scan.";
@@ -196,9 +197,11 @@ impl StudyFigure {
         }
     }
 
-    /// Returns the longest latency of the series of a record; none for other data.
-    pub fn longest(&self, record: &Record) -> Option<Nanos> {
-        self.series(record).iter().map(|series| series.max).max()
+    /// Returns the index of the repetition whose series have the longest latency, the first one if
+    /// several have it; none without repetitions.
+    pub fn worst_repetition(&self, repetitions: &[Record]) -> Option<usize> {
+        let longest = |record| self.series(record).iter().map(|series| series.max).max();
+        (0..repetitions.len()).min_by_key(|nth| Reverse(longest(&repetitions[*nth])))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]

@@ -70,7 +70,8 @@ impl Image {
     /// Reads the image of a process. None if it has ended.
     pub(super) fn read(pid: u32, files: &mut Files) -> Option<Image> {
         let mut image = Image::new(pid);
-        let _is_new = image.update(files);
+        // There is nothing yet whose place it could take.
+        let _can_be_added = image.update(files);
         let (root, folder) = (Root::default(), proc::folder(pid));
         let file = File::open(root.path(format!("{folder}/exe"))).ok()?;
         let now = root.bytes(format!("{folder}/environ")).unwrap_or_default();

@@ -17,7 +17,6 @@ use latlab_core::study::findings::Findings;
 use latlab_core::study::pieces::{self, LONGEST};
 use latlab_core::time::Nanos;
 use latlab_sys::signal::Signals;
-use std::cmp::Reverse;
 
 /// The repetition of a cell that has the longest latency of the table.
 pub(super) struct WorstCell<'a> {
@@ -51,13 +50,12 @@ impl<'a> WorstCell<'a> {
         records: &[CellRecords],
     ) -> Option<WorstCell<'a>> {
         let worst = file.study.worst(findings)?;
-        let repetitions = plans[worst.cell].iter().zip(records[worst.cell].iter().flatten());
-        let (plan, record) =
-            repetitions.min_by_key(|(_, record)| Reverse(worst.figure.longest(record)))?;
+        let repetitions = records[worst.cell].as_deref()?;
+        let nth = worst.figure.worst_repetition(repetitions)?;
         Some(WorstCell {
             label: &file.study.cells[worst.cell].label,
-            plan: plan.clone(),
-            fingerprint: record.fingerprint.clone(),
+            plan: plans[worst.cell].get(nth)?.clone(),
+            fingerprint: repetitions[nth].fingerprint.clone(),
             limit: file.study.limit,
         })
     }

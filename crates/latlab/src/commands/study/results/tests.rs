@@ -82,9 +82,9 @@ impl ClaimsIndex {
             "# Claims of the papers\n\nEach sentence that a claim judges, in the paper's \
                         words (– for a claim of our own), the study that measures it, and what \
                         came out, with the compared figures. The tables have the bounds and where \
-                        they come from, and why claims differ. Claims are listed under the paper of their study: those on \
-                        tables 6 and 7 of Rapid Reaction Linux are judged by \
-                        heursch-rhealstone.\n\n| verdict | claims |\n\
+                        they come from, and why claims differ. Claims are listed under the paper \
+                        of their study: those on tables 6 and 7 of Rapid Reaction Linux are judged \
+                        by heursch-rhealstone.\n\n| verdict | claims |\n\
                         | --- | --- |\n"
                 .to_owned();
         for (verdict, number) in &self.verdicts {

@@ -9,16 +9,15 @@ use latlab_core::plan::Length;
 use latlab_core::study::Cell;
 use latlab_core::study::figure::FigureSource;
 use maud::{Markup, html};
-use std::cmp::Reverse;
 
 /// The worst latency of the results with its explanation; nothing if no latency was measured.
 pub(super) fn section(about: &StudyPage<'_>) -> Markup {
     let Some(worst) = about.study.worst(about.findings) else { return Markup::default() };
     let FigureSource::Series { probe, .. } = &worst.figure.of else { return Markup::default() };
     let cell = &about.study.cells[worst.cell];
-    let repetitions = about.records[worst.cell].iter().flatten();
-    let repetition = repetitions.min_by_key(|record| Reverse(worst.figure.longest(record)));
-    let seed = repetition.map_or(0, |record| record.plan.seed);
+    let repetitions = about.records[worst.cell].as_deref().unwrap_or_default();
+    let repetition = worst.figure.worst_repetition(repetitions);
+    let seed = repetition.map_or(0, |nth| repetitions[nth].plan.seed);
     html! {
         p class="prose" {
             "Worst latency of the results: " (micro(worst.latency)) " in the cell "
