@@ -88,6 +88,11 @@ pub(crate) trait Call: Debug + Send + Sync {
         None
     }
 
+    /// The command that starts a program of the machine, if it does.
+    fn command(&self) -> Option<String> {
+        None
+    }
+
     /// Real-time priority of the process that makes the call: above ordinary tasks, below the task
     /// that the interrupt wakes.
     fn priority(&self) -> u32 {
@@ -107,7 +112,8 @@ impl dyn Call {
     /// Needs of the call beyond a kernel.
     pub(crate) fn needs(&self) -> Needs {
         let folders = self.folder().map(Path::to_owned).into_iter().collect();
-        Needs { driver: self.needs_driver(), folders, ..Needs::default() }
+        let (driver, command) = (self.needs_driver(), self.command());
+        Needs { driver, folders, command, ..Needs::default() }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::call::CALLS;
 use crate::failure::{Failure, Result, failed};
 use crate::lab::{kernel, profile};
 use crate::load::LOADS;
+use crate::part::needs::Needs;
 use crate::part::{self, Built};
 use crate::probe::{self, PROBES};
 use crate::{mechanism, target};
@@ -113,8 +114,7 @@ impl StudyFile {
             self.parts(terms.probes.as_deref(), |text| part::parse("probe", PROBES, text, &[]))?;
         let in_instructions = on.text.starts_with("lab:");
         let scan = |call| ScanPlan::usual(call, in_instructions);
-        let calls =
-            self.parts(terms.scans.as_deref(), |text| part::parse("call", CALLS, text, &[]))?;
+        let calls = self.parts(terms.scans.as_deref(), call)?;
         if probes.is_empty() && calls.is_empty() {
             return incomplete("has neither a probe nor a scan: write probes = [\"cyclic\"]");
         }
@@ -163,15 +163,25 @@ impl StudyFile {
     }
 }
 
-/// Reads a load. Whoever wrote the study, it starts no program of the machine.
 fn load(text: &str) -> Result<Part> {
     let part = part::parse("load", LOADS, text, &[])?;
-    match Built::new("load", LOADS, &part)?.needs().command {
-        None => Ok(part),
-        Some(command) => {
-            let why = format!("a study can't start '{command}': commands are for latlab run");
-            Err(Failure::Failed(why))
-        }
+    check_starts_nothing(&Built::new("load", LOADS, &part)?.needs())?;
+    Ok(part)
+}
+
+fn call(text: &str) -> Result<Part> {
+    let part = part::parse("call", CALLS, text, &[])?;
+    check_starts_nothing(&Built::new("call", CALLS, &part)?.needs())?;
+    Ok(part)
+}
+
+/// Refuses a part that starts a program of the machine: anybody may have written the study.
+fn check_starts_nothing(needs: &Needs) -> Result<()> {
+    match &needs.command {
+        None => Ok(()),
+        Some(command) => Err(Failure::Failed(format!(
+            "a study can't start '{command}': commands are for latlab run and latlab scan"
+        ))),
     }
 }
 
@@ -244,5 +254,14 @@ mod tests {
         let said = plans(text).unwrap_err().to_string();
         assert!(said.contains("a study can't start 'sh -c true'"), "{said}");
         assert!(plans(&text.replace(":sh -c true", "")).is_ok());
+        let scanned = |scan: &str| {
+            let scan = format!("scans = ['{scan}']");
+            plans(&text.replace("probes = ['cyclic'], loads = ['exec:sh -c true']", &scan))
+        };
+        for scan in ["program:reboot", "program:command=./x.sh"] {
+            let said = scanned(scan).unwrap_err().to_string();
+            assert!(said.contains("line 4") && said.contains("a study can't start"), "{said}");
+        }
+        assert!(scanned("exec").is_ok());
     }
 }

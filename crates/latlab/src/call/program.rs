@@ -35,6 +35,10 @@ impl Describe for Program {
 }
 
 impl Call for Program {
+    fn command(&self) -> Option<String> {
+        Some(self.command.join(" "))
+    }
+
     /// Higher than that of the program, so that it does not run on between its mark and the window.
     fn priority(&self) -> u32 {
         MARK_READER_PRIORITY

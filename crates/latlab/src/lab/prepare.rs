@@ -84,8 +84,8 @@ fn equipped(plan: &Prepared, time: GuestTime, job: Job, session: &mut Session<'_
     let (target, needs) = (&plan.plan().target, plan.needs());
     if let Some(command) = &needs.command {
         return Err(Failure::Unsupported(format!(
-            "{target} has no programs but latlab, so the load can't run '{command}': use --on native \
-             or --on ssh:HOST"
+            "{target} has no programs but latlab, and can't start '{command}': use --on native or \
+             --on ssh:HOST"
         )));
     }
     cell(target, time, job, needs, session)
