@@ -7,7 +7,10 @@ use crate::failure::{Result, failed};
 use crate::message::Message;
 use latlab_core::path::Misses;
 use latlab_sys::file;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The digest of everything an answer depends on, except the job.
 pub(super) fn fingerprint(cell: &Cell, boot: &Boot) -> Result<String> {
@@ -45,9 +48,16 @@ fn repeats(time: GuestTime, cpus: u32, job: &Job) -> bool {
 /// Bytes; a longer answer is quicker to measure again than to keep.
 const LONGEST: u64 = 1 << 20;
 
+/// All answers together may take this many bytes; those not used for longest are removed.
+const LIMIT: u64 = 500_000_000;
+
 /// The messages kept in a file, if they are as they were written.
 pub(super) fn load(path: &Path) -> Option<Vec<Message>> {
-    read(&String::from_utf8(file::read_at_most(path, 2 * LONGEST).ok()?).ok()?)
+    let text = String::from_utf8(file::read_at_most(path, 2 * LONGEST).ok()?).ok()?;
+    let messages = read(&text)?;
+    // Its last use; on a read-only file system no answer is removed.
+    let _ = File::open(path).and_then(|file| file.set_modified(SystemTime::now()));
+    Some(messages)
 }
 
 /// The messages in the text of a file.
@@ -69,20 +79,26 @@ pub(super) fn keep(path: &Path, misses: &[Misses], transcript: &str) {
     let text = [format!("{}\n", kernel::digest(&messages)).into_bytes(), messages].concat();
     let short = counted.is_ok() && text.len() as u64 <= LONGEST;
     if short && file::write_atomically(path, &text).is_ok() {
-        remove_oldest(path.parent().unwrap_or(path));
+        remove_exceeding(path.parent().unwrap_or(path), LIMIT);
     }
 }
 
-/// Limits the number of kept cells.
-fn remove_oldest(folder: &Path) {
-    const MOST: usize = 1000;
+/// Removes the answers not used for longest until the rest takes `limit` bytes or less.
+fn remove_exceeding(folder: &Path, limit: u64) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut cells: Vec<_> = entries
-        .filter_map(|cell| Some((cell.metadata().ok()?.modified().ok()?, cell.path())))
+    let mut answers: Vec<_> = entries
+        .filter_map(|answer| {
+            let metadata = answer.metadata().ok()?;
+            Some((metadata.modified().ok()?, metadata.blocks() * 512, answer.path()))
+        })
         .collect();
-    cells.sort();
-    for (_, path) in cells.iter().take(cells.len().saturating_sub(MOST)) {
-        let _ = std::fs::remove_file(path);
+    answers.sort_by_key(|(used, ..)| std::cmp::Reverse(*used));
+    let mut sum = 0;
+    for (_, bytes, path) in answers {
+        sum += bytes;
+        if sum > limit {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
@@ -90,6 +106,7 @@ fn remove_oldest(folder: &Path) {
 mod tests {
     use super::*;
     use crate::session::Accel;
+    use std::time::Duration;
 
     #[test]
     fn answers_that_may_differ_are_not_kept() {
@@ -117,5 +134,22 @@ mod tests {
             file::write_atomically(&path, &changed).unwrap();
             assert!(load(&path).is_none(), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn answers_not_used_for_longest_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second, third] = ["1", "2", "3"].map(|name| folder.path().join(name));
+        for (path, seconds) in [(&first, 1), (&second, 2), (&third, 3)] {
+            keep(path, &[], "\"end\"\n{\"exited\":7}\n");
+            let written = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            File::open(path).unwrap().set_modified(written).unwrap();
+        }
+        let bytes = first.metadata().unwrap().blocks() * 512;
+        assert!(load(&first).is_some());
+        remove_exceeding(folder.path(), 3 * bytes);
+        assert!(second.exists());
+        remove_exceeding(folder.path(), 2 * bytes);
+        assert_eq!([&first, &second, &third].map(|path| path.exists()), [true, false, true]);
     }
 }
