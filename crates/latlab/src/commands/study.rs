@@ -316,7 +316,12 @@ impl Study {
     ) -> Result<()> {
         let worst = worst.ok_or_else(|| failed("--explain", "no longest latency was measured"))?;
         worst.explain(folder, &self.targets)?;
-        results.write(folder.0, self.png, worst.load(folder))
+        let explained = worst.load(folder).ok_or_else(|| {
+            let why = "the cell was measured on another kernel than explained, or the clock was set \
+                       back in between";
+            failed("--explain", why)
+        })?;
+        results.write(folder.0, self.png, Some(explained))
     }
 }
 

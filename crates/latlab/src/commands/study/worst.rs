@@ -10,6 +10,7 @@ use crate::format::live;
 use crate::format::progress::Bar;
 use crate::study::StudyFile;
 use crate::target;
+use latlab_core::machine::TimeDomain;
 use latlab_core::plan::{ExplainPlan, Plan};
 use latlab_core::record::Record;
 use latlab_core::study::figure::StudyFigure;
@@ -22,8 +23,7 @@ use latlab_sys::signal::Signals;
 pub(super) struct WorstCell<'a> {
     label: &'a str,
     plan: Plan,
-    /// The fingerprint of its record.
-    fingerprint: Option<String>,
+    record: &'a Record,
     /// The study's time limit for a cell.
     limit: Option<Nanos>,
 }
@@ -47,7 +47,7 @@ impl<'a> WorstCell<'a> {
         file: &'a StudyFile,
         plans: &[Vec<Plan>],
         findings: &Findings<'_>,
-        records: &[CellRecords],
+        records: &'a [CellRecords],
     ) -> Option<WorstCell<'a>> {
         let worst = file.study.worst(findings)?;
         let repetitions = records[worst.cell].as_deref()?;
@@ -55,7 +55,7 @@ impl<'a> WorstCell<'a> {
         Some(WorstCell {
             label: &file.study.cells[worst.cell].label,
             plan: plans[worst.cell].get(nth)?.clone(),
-            fingerprint: repetitions[nth].fingerprint.clone(),
+            record: &repetitions[nth],
             limit: file.study.limit,
         })
     }
@@ -64,11 +64,10 @@ impl<'a> WorstCell<'a> {
         Plan { explain: Some(ExplainPlan::default()), ..self.plan.clone() }
     }
 
-    /// Reads the stored explanation, if it has the same fingerprint as the record in the table.
+    /// Reads the stored explanation, if it is of the record in the table.
     pub(super) fn load(&self, folder: Folder<'_>) -> Option<Record> {
-        folder
-            .load_worst(&self.explain_plan())
-            .filter(|record| record.fingerprint == self.fingerprint)
+        let stored = folder.load_worst(&self.explain_plan())?;
+        explains(&stored, self.record).then_some(stored)
     }
 
     /// Measures the cell once more with explanation and stores the record, unless it is there.
@@ -90,5 +89,41 @@ impl<'a> WorstCell<'a> {
         drop(fingerprints);
         std::mem::forget(signals);
         folder.store_worst(&record)
+    }
+}
+
+/// Whether `explained` is of the same programs and kernel as `record`. Where times are not exactly
+/// repeatable, a record that was measured after the explanation has other samples.
+fn explains(explained: &Record, record: &Record) -> bool {
+    let repeats = record.machine.time_domain == TimeDomain::Instructions;
+    explained.fingerprint == record.fingerprint
+        && explained.machine.kernel_difference(&record.machine).is_none()
+        && (repeats || explained.started >= record.started)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::cpulist::CpuList;
+    use latlab_core::machine::Machine;
+    use latlab_core::plan::Length;
+
+    fn record(kernel: &str, started: u64, time_domain: TimeDomain) -> Record {
+        let plan = Plan::bare("native", CpuList::default(), Length::Count(1));
+        let machine = Machine { kernel: kernel.to_owned(), time_domain, ..Machine::default() };
+        let fingerprint = Some("0a".to_owned());
+        Record { fingerprint, ..Record::new("latlab", Nanos(started), plan, machine) }
+    }
+
+    #[test]
+    fn explanation_of_another_kernel_or_an_earlier_run_is_outdated() {
+        let native = |kernel, started| record(kernel, started, TimeDomain::Silicon);
+        assert!(explains(&native("7.3", 2), &native("7.3", 1)));
+        assert!(!explains(&native("7.3", 2), &native("7.2", 1)));
+        assert!(!explains(&native("7.3", 2), &native("7.3", 3)));
+        let other = Record { fingerprint: Some("0b".to_owned()), ..native("7.3", 1) };
+        assert!(!explains(&native("7.3", 2), &other));
+        let guest = |started| record("7.3", started, TimeDomain::Instructions);
+        assert!(explains(&guest(2), &guest(3)));
     }
 }
