@@ -105,6 +105,13 @@ impl Record {
         let is_cut = |code: &str| matches!(code, "interrupted" | "unfinished");
         self.warnings.iter().find(|warning| is_cut(&warning.code))
     }
+
+    /// Returns the warning that a part of the run was not what its plan asks for, if there is one: a
+    /// measured CPU went offline, or a load ended.
+    pub fn lost_part(&self) -> Option<&Warning> {
+        let is_loss = |code: &str| matches!(code, "cpu-offline" | "load-ended");
+        self.warnings.iter().find(|warning| is_loss(&warning.code))
+    }
 }
 
 /// A single value.

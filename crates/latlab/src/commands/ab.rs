@@ -30,8 +30,8 @@ Examples:
 /// that probes meet other moments of the loads each time.
 ///
 /// Exit codes: 0 success, whatever the verdict; 1 a sample of a side was above its --stop-above or
-/// --fail-above; 2 failure; 3 this machine lacks something that a side needs; 4 it was ended early
-/// (Ctrl-C). The pairs measured before that are compared.
+/// --fail-above; 2 failure, or a load or CPU of a run was lost; 3 this machine lacks something that a
+/// side needs; 4 it was ended early (Ctrl-C). The pairs measured before that are compared.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = "latlab ab [OPTIONS] -- run [OPTIONS] -- run [OPTIONS]")]
 pub(super) struct Ab {
@@ -216,7 +216,7 @@ impl Side {
         match outcome.failure() {
             Some(Failure::CutShort(_)) => return Ok(false),
             Some(failure) => return Err(failure),
-            None => self.records.push(outcome.record),
+            None => self.records.push(outcome.whole()?),
         }
         Ok(true)
     }

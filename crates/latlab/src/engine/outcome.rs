@@ -22,11 +22,13 @@ impl Outcome {
         self.record.warnings.iter().filter(move |warning| failure.as_ref() != Some(&warning.text))
     }
 
-    /// Fails unless the run measured all that its plan asks for and restored the machine. A limit
-    /// that was exceeded is a result.
+    /// Fails unless the run measured all that its plan asks for, under all of its loads, and restored
+    /// the machine. A limit that was exceeded is a result.
     pub(crate) fn check_whole(&self) -> Result<()> {
         match &self.verdict {
-            None | Some(Failure::Worse(_)) => self.cut_short().map_or(Ok(()), Err),
+            None | Some(Failure::Worse(_)) => {
+                self.cut_short().or_else(|| self.lost_part()).map_or(Ok(()), Err)
+            }
             Some(failure) => Err(failure.clone()),
         }
     }
@@ -38,6 +40,10 @@ impl Outcome {
 
     fn cut_short(&self) -> Option<Failure> {
         self.record.cut_short().map(|warning| Failure::CutShort(warning.text.clone()))
+    }
+
+    fn lost_part(&self) -> Option<Failure> {
+        self.record.lost_part().map(|warning| Failure::Failed(warning.text.clone()))
     }
 }
 
@@ -74,6 +80,17 @@ mod tests {
         assert_eq!(why(outcome(&[], failed())), code(2));
         let unrestored = Failure::unrestored(&["ksm (EIO)".to_owned()]);
         assert_eq!(why(outcome(&ended, unrestored)), code(2));
+    }
+
+    #[test]
+    fn run_that_lost_a_load_or_a_cpu_is_a_result_but_not_whole() {
+        for lost in [("load-ended", "the load fork ended"), ("cpu-offline", "CPU 1 went offline")] {
+            let run = outcome(&[lost], None);
+            assert_eq!(run.failure(), None);
+            assert_eq!(run.check_whole(), Err(Failure::Failed(lost.1.to_owned())));
+            let ended = outcome(&[lost, ("interrupted", "ended early")], None);
+            assert!(matches!(ended.check_whole(), Err(Failure::CutShort(_))));
+        }
     }
 
     #[test]

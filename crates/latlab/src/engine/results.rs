@@ -5,6 +5,7 @@ use super::environment::Aftermath;
 use crate::failure::Failure;
 use crate::rig::{Pacing, ProbeResults, Rig};
 use crate::scan::Scanned;
+use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Plan;
 use latlab_core::record::explained::{Explained, Explanations};
 use latlab_core::record::{self, Counts, Figure, Record, Sample, Series, Warning};
@@ -46,6 +47,7 @@ impl Results<'_> {
         warnings.extend(exceeded.iter().map(|text| Warning::new("failed-above", text)));
         warnings.append(&mut rig.warnings);
         let figures = figures(rig.figures, &loads);
+        let unmeasured = unmeasured(&rig.measured, &rig.lost);
         let measured: Vec<&ProbeResults> = rig.measured.iter().collect();
         let (mut series, worst) = distributions(&measured, &loads, &mut warnings);
         let (worst, explained) = with_causes(worst, explanations);
@@ -70,8 +72,27 @@ impl Results<'_> {
             Some(failed) => Some(failed.with_unrestored(aftermath.unrestored)),
             None => aftermath.unrestored,
         };
-        Outcome { record, verdict: failure.or(stopped.or(exceeded).map(Failure::Worse)) }
+        let above = stopped.or(exceeded).map(Failure::Worse);
+        let verdict = failure.or(above).or(unmeasured).or_else(|| undecided(&record));
+        Outcome { record, verdict }
     }
+}
+
+/// The failure of a probe whose CPUs all went offline: nothing was measured for the whole time.
+fn unmeasured(measured: &[ProbeResults], lost: &CpuList) -> Option<Failure> {
+    let is_lost = |one: &ProbeResults| one.cpus.iter().any(|cpu| lost.contains(cpu));
+    let is_whole = |probe| measured.iter().any(|one| one.probe == probe && !is_lost(one));
+    let probe = measured.iter().map(|one| one.probe).find(|probe| !is_whole(*probe))?;
+    Some(Failure::Failed(format!("{probe} was not measured to the end: CPU {lost} went offline")))
+}
+
+/// The failure to say that no sample exceeds the limit, where a part of the run was lost. A run that
+/// was ended early fails for that reason.
+fn undecided(record: &Record) -> Option<Failure> {
+    let limit = record.plan.fail_above.filter(|_| record.cut_short().is_none())?;
+    let lost = &record.lost_part()?.text;
+    let why = format!("whether samples exceed {limit} was not measured to the end: {lost}");
+    Some(Failure::Failed(why))
 }
 
 /// The first sample above the limit that ended the run, in a sentence.

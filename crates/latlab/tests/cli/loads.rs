@@ -326,6 +326,32 @@ fn worker_that_dies_is_reported_and_run_continues() {
 }
 
 #[test]
+fn run_that_lost_a_load_certifies_no_limit() {
+    let _lock = lock_machine();
+    let run = |limit: &str| {
+        let words = format!("run --policy other --cpus 0 --for 1s --json --fail-above {limit}");
+        run(command(&words).args(["--load", "exec:sh -c 'sleep 0.5; exit 1'"]))
+    };
+    let output = run("1h");
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("was not measured to the end: the load exec"), "{output:?}");
+    assert_eq!(output.record().warnings.iter().filter(|one| one.code == "load-ended").count(), 1);
+    assert_eq!(run("1ns").code(), Some(1), "an exceeded limit is certain");
+}
+
+#[test]
+fn ab_refuses_a_run_that_lost_a_load() {
+    let _lock = lock_machine();
+    let side = ["--", "run", "--policy", "other", "--cpus", "0", "--for", "1s"];
+    let mut ab = command("ab -n 6");
+    ab.args(side).args(["--load", "exec:sh -c 'sleep 0.5; exit 1'"]).args(side);
+    let output = run(&mut ab);
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("latlab: the load exec ended"), "{output:?}");
+    assert_eq!(output.stdout, "", "nothing is compared");
+}
+
+#[test]
 fn load_that_cannot_start_ends_the_run() {
     let _lock = lock_machine();
     let folder = folder();

@@ -22,13 +22,38 @@ impl Drop for Offline {
     }
 }
 
-#[test]
-fn samples_of_a_cpu_that_goes_offline_are_kept() {
+/// Whether a CPU can be taken offline here.
+fn is_possible() -> bool {
     if !root() {
+        return false;
+    }
+    let is_there = fs::exists(ONLINE).unwrap_or(false);
+    if !is_there {
+        not_run(Missing::Optional, "this machine has no second CPU that can be taken offline");
+    }
+    is_there
+}
+
+#[test]
+fn run_whose_only_cpu_goes_offline_fails_and_keeps_samples() {
+    if !is_possible() {
         return;
     }
-    if !fs::exists(ONLINE).unwrap_or(false) {
-        not_run(Missing::Optional, "this machine has no second CPU that can be taken offline");
+    let _lock = lock_machine();
+    let mut running = Running::start(&mut command("run cyclic --cpus 1 --for 60s --json"));
+    running.wait_until_measuring();
+    pause(Duration::from_millis(500));
+    let offline = Offline::take();
+    let output = running.finish();
+    drop(offline);
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("cyclic was not measured to the end: CPU 1"), "{output:?}");
+    assert!(output.record().series[0].counts.recorded > 0, "{output:?}");
+}
+
+#[test]
+fn samples_of_a_cpu_that_goes_offline_are_kept() {
+    if !is_possible() {
         return;
     }
     let _lock = lock_machine();
