@@ -48,8 +48,8 @@ Examples:
 /// docs/studies.md describes how to write one.
 ///
 /// Exit codes: 0 success, whether claims hold or not; 2 a cell could not be measured; 3 none of the
-/// failed cells can be measured on this machine; 4 it was ended early (Ctrl-C; on
-/// Slurm 2), and the same command goes on where it ended.
+/// failed cells can be measured on this machine; 4 it was ended early (Ctrl-C; on Slurm 2): the same
+/// command goes on where it ended, but outside the laboratory it measures cells of up to 5min again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(
