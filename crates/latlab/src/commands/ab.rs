@@ -1,5 +1,6 @@
 //! `latlab ab`: measures two sides in turns until it is known whether they differ.
 
+use super::measurement::worse;
 use super::rights;
 use super::run::Run;
 use crate::engine::Outcome;
@@ -94,15 +95,17 @@ impl Ab {
         }
         let compared = compared(&a, &b, self.look_after(pairs));
         // A failure does not lose the pairs before it; sides that can't be compared have none.
-        if let (1.., Ok(comparison)) = (pairs, &compared) {
-            self.show(end.as_ref().ok(), &a, &b, comparison)?;
-        }
-        match end? {
+        let shown = match (pairs, &compared) {
+            (1.., Ok(comparison)) => self.show(end.as_ref().ok(), &a, &b, comparison),
+            _ => Ok(()),
+        };
+        let ended = end.and_then(|end| match end {
             End::Interrupted => {
                 Err(Failure::CutShort(format!("ended early, after {pairs} pairs of runs")))
             }
-            End::Decided | End::AllPairs => compared.map(|_| ()),
-        }
+            End::Decided | End::AllPairs => compared.map(drop),
+        });
+        worse(ended, shown)
     }
 
     /// Prints the comparison as text or JSON. `end` is none after a failure.

@@ -3,6 +3,7 @@
 mod status;
 
 use super::complete;
+use super::measurement::worse;
 use super::rights;
 use crate::adapt::{self, Daemon, LogThread, Options};
 use crate::failure::{Failure, Result, failed};
@@ -215,10 +216,10 @@ fn restore() -> Result<()> {
     if mended.said.is_empty() {
         return format::show("no knob needs to be restored\n");
     }
-    format::show(&(mended.said.join("\n") + "\n"))?;
-    if mended.complete {
-        return Ok(());
-    }
-    let why = "not all knobs could be restored: fix the causes above and try again";
-    Err(Failure::Failed(why.to_owned()))
+    let shown = format::show(&(mended.said.join("\n") + "\n"));
+    let incomplete = || {
+        let why = "not all knobs could be restored: fix the causes above and try again";
+        Failure::Failed(why.to_owned())
+    };
+    worse(if mended.complete { Ok(()) } else { Err(incomplete()) }, shown)
 }

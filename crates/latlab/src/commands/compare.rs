@@ -1,11 +1,13 @@
 //! `latlab compare`: compares two sets of runs.
 
+use super::measurement::worse;
 use super::reserved::Reserved;
 use crate::failure::{Failure, Result, failed};
+use crate::format::testcase::{self, TestCase};
 use crate::format::width::Width;
-use crate::format::{self, comparison, junit, ktap, testcase};
-use latlab_core::compare;
+use crate::format::{self, comparison, junit, ktap};
 use latlab_core::compare::limit::{CheckedLimit, Limit, Outcome};
+use latlab_core::compare::{self, Comparison};
 use latlab_core::study::claim::Fault;
 use latlab_core::study::place;
 use std::path::PathBuf;
@@ -67,19 +69,26 @@ impl Compare {
         let held = comparison.check_limits(&limits);
         let held = held.map_err(|(nth, fault)| invalid_claim(&self.fail_if[nth], &fault))?;
         let cases = testcase::cases(&comparison, &held);
-        if let Some(file) = junit {
-            file.write(&junit::xml("compare", &cases))?;
-        }
+        let write = |file: Reserved| file.write(&junit::xml("compare", &cases));
+        let written = junit.map_or(Ok(()), write);
+        let shown = self.show(&comparison, &held, &cases);
+        worse(check_limits(&held), worse(written, shown))
+    }
+
+    fn show(
+        &self,
+        comparison: &Comparison,
+        held: &[CheckedLimit],
+        cases: &[TestCase],
+    ) -> Result<()> {
         if self.json {
-            format::put(&comparison::json(&comparison, &held))?;
-        } else if self.ktap {
-            format::put(&ktap::lines(&cases))?;
-        } else {
-            let (a, b) = (self.a.display().to_string(), self.b.display().to_string());
-            let width = Width::of_stdout();
-            format::show(&comparison::text(&a, &b, &comparison, &held, width))?;
+            return format::put(&comparison::json(comparison, held));
         }
-        check_limits(&held)
+        if self.ktap {
+            return format::put(&ktap::lines(cases));
+        }
+        let (a, b) = (self.a.display().to_string(), self.b.display().to_string());
+        format::show(&comparison::text(&a, &b, comparison, held, Width::of_stdout()))
     }
 }
 

@@ -94,10 +94,8 @@ impl Measurement {
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
         let outcomes = carry_out(target, &plans, &mut session);
-        if self.csv && outcomes.iter().any(Result::is_ok) {
-            format::put(&csv::header())?;
-        }
-        let mut result = Ok(());
+        let has_rows = self.csv && outcomes.iter().any(Result::is_ok);
+        let mut result = if has_rows { format::put(&csv::header()) } else { Ok(()) };
         for ((outcome, file), path) in outcomes.into_iter().zip(files).zip(paths) {
             let finish = |outcome: Outcome| self.finish(&outcome, verbose, file, path.as_deref());
             let finished = outcome.and_then(finish);
@@ -191,7 +189,7 @@ impl Measurement {
         self.on[0] == "native"
     }
 
-    /// Prints the results of a run and writes its record.
+    /// Prints the results of a run and writes its record, each also where the other fails.
     fn finish(
         &self,
         outcome: &Outcome,
@@ -202,21 +200,31 @@ impl Measurement {
         let record = &outcome.record;
         // The failure is printed last.
         outcome.warnings().for_each(|warning| format::say(&warning.text));
-        if let Some(file) = file {
-            file.write_record(record)?;
-        }
-        if self.csv {
-            format::put(&csv::series(record))?;
-        } else if self.prints_record() {
-            format::put(&record.to_json())?;
-        } else {
-            if self.on.len() > 1 {
-                format::show(&text::heading(record))?;
-            }
-            format::show(&text::summary(record, verbose, Width::of_stdout()))?;
+        let written = file.map_or(Ok(()), |file| self.write(file, record));
+        let shown = self.show(record, verbose);
+        if written.is_ok() && !self.csv && !self.prints_record() {
             suggest_next(path);
         }
-        outcome.failure().map_or(Ok(()), Err)
+        worse(outcome.failure().map_or(Ok(()), Err), worse(written, shown))
+    }
+
+    /// Writes the record. One that is printed anyway needs no substitute for its file.
+    fn write(&self, file: Reserved, record: &Record) -> Result<()> {
+        if self.prints_record() {
+            return file.write(&record.to_json());
+        }
+        file.write_record(record)
+    }
+
+    fn show(&self, record: &Record, verbose: bool) -> Result<()> {
+        if self.csv {
+            return format::put(&csv::series(record));
+        }
+        if self.prints_record() {
+            return format::put(&record.to_json());
+        }
+        let heading = if self.on.len() > 1 { text::heading(record) } else { String::new() };
+        format::show(&(heading + &text::summary(record, verbose, Width::of_stdout())))
     }
 
     /// Whether the record is all that is printed.

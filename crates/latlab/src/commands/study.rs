@@ -260,32 +260,33 @@ impl Study {
             return Err(one_kernel::none_here(file));
         }
         report_warnings(file, &records);
-        if let RecordSource::Here(Some(folder)) = source {
-            for (cell, records) in cells.iter().zip(&records) {
-                folder.store(cell.label, records.as_deref().unwrap_or_default())?;
-            }
-        }
+        let stored = match source {
+            RecordSource::Here(Some(folder)) => store(folder, cells, &records),
+            _ => Ok(()),
+        };
         let findings = file.study.findings(&records);
         let results = Results { file, findings: &findings, records: &records };
         let worst = WorstCell::find(file, plans, &findings, &records);
-        if let Some(folder) = folder {
+        let write = |folder: Folder<'_>| {
             let explained = worst.as_ref().and_then(|worst| worst.load(folder));
-            results.write(folder.0, self.png, explained)?;
-        }
+            results.write(folder.0, self.png, explained)
+        };
+        let written = stored.and_then(|()| folder.map_or(Ok(()), write));
         let width = Width::of_stdout();
-        format::show(&format::study::text(&file.study, &findings, &records, width))?;
+        let shown = format::show(&format::study::text(&file.study, &findings, &records, width));
         one_kernel::report_claims(&findings, &others);
         let is_ended = failures.iter().any(|(_, why)| matches!(why, Failure::CutShort(_)));
         let explained = match folder {
-            Some(folder) if self.explain && !is_ended => {
+            Some(folder) if self.explain && !is_ended && written.is_ok() => {
                 self.explain_worst(folder, worst.as_ref(), &results)
             }
             _ => Ok(()),
         };
-        if let Some(folder) = folder {
+        if let Some(folder) = folder.filter(|_| written.is_ok()) {
             report_files(file, folder.0);
         }
-        worse(report_failures(file, &failures, "the table lacks them"), explained)
+        let measured = worse(report_failures(file, &failures, "the table lacks them"), explained);
+        worse(measured, worse(written, shown))
     }
 
     fn records(
@@ -323,6 +324,14 @@ impl Study {
         })?;
         results.write(folder.0, self.png, Some(explained))
     }
+}
+
+/// Writes the records of all cells.
+fn store(folder: Folder<'_>, cells: &[CellPlans<'_>], records: &[CellRecords]) -> Result<()> {
+    let mut all = cells.iter().zip(records);
+    all.try_for_each(|(cell, records)| {
+        folder.store(cell.label, records.as_deref().unwrap_or_default())
+    })
 }
 
 /// Prints the warnings of the records, each once, with the first cell that has it. Warnings about

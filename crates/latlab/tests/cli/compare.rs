@@ -153,6 +153,18 @@ fn limits_and_verdicts_are_reported_as_test_cases() {
     assert!(unknown.stdout.contains("; inconclusive: one run"), "{unknown:?}");
 }
 
+#[test]
+fn limit_that_is_exceeded_is_reported_beside_test_cases_that_cannot_be_written() {
+    let folder = folder();
+    runs(folder.path(), 120);
+    let words = ["a", "b", "--junit", "/dev/full", "--fail-if", "cyclic.p99 > baseline * 1.1"];
+    let output = compare(folder.path(), &words);
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stdout.contains("B is slower"), "{output:?}");
+    assert!(output.stderr.contains("over the limit"), "{output:?}");
+    assert!(output.stderr.contains("/dev/full: "), "{output:?}");
+}
+
 /// The order of the arguments is easily confused.
 #[test]
 fn record_is_never_overwritten_by_test_cases() {

@@ -5,6 +5,7 @@ use super::scene::{OWN_JOURNALS, Scene};
 use crate::knob;
 use crate::program::{Output, lock_machine, root, run};
 use std::fs;
+use std::path::Path;
 
 /// Runs `latlab` with these words, started by `starter`. The second write to the knob fails, with
 /// which the first run that sets it restores it.
@@ -35,6 +36,25 @@ fn knob_that_is_not_restored_is_reported_beside_a_sample_above_a_limit() {
 }
 
 #[test]
+fn knob_that_is_not_restored_is_reported_beside_a_record_that_cannot_be_written() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let scene = Scene::new();
+    let words = format!(
+        "run --set stat_interval={} --for 1s --cpus 0 --policy other --out /dev/full",
+        scene.new
+    );
+    // The record is then written there.
+    let temporary = format!("TMPDIR={}", scene.folder().display());
+    let output = unrestored(&scene, &["env", &temporary], &words);
+    assert!(output.stderr.contains("can't be written to /dev/full"), "{output:?}");
+    assert!(!output.stderr.contains("wrote /dev/full"), "{output:?}");
+    assert!(output.stdout.contains("cyclic"), "no summary: {output:?}");
+}
+
+#[test]
 fn knob_that_is_not_restored_after_an_interruption_fails_ab() {
     if !root() {
         return;
@@ -54,13 +74,8 @@ fn knob_that_is_not_restored_after_an_interruption_fails_ab() {
     unrestored(&scene, &["sh", "-c", &script, "sh"], &words);
 }
 
-#[test]
-fn cell_whose_knob_is_not_restored_is_not_in_the_table() {
-    if !root() {
-        return;
-    }
-    let _lock = lock_machine();
-    let scene = Scene::new();
+/// Measures a study of a cell whose knob can't be restored, and another one, to the folder `out`.
+fn study(scene: &Scene, out: &Path) -> Output {
     let path = scene.folder().join("mine.toml");
     let text = format!(
         "title = 'T'\npaper = 'P'\nredoes = 'x'\n\
@@ -71,10 +86,36 @@ fn cell_whose_knob_is_not_restored_is_not_in_the_table() {
         scene.new
     );
     fs::write(&path, text).expect("the folder is the test's own");
-    let out = scene.folder().join("out");
     let output =
-        unrestored(&scene, &[], &format!("study {} --out {}", path.display(), out.display()));
+        unrestored(scene, &[], &format!("study {} --out {}", path.display(), out.display()));
     assert!(output.stderr.contains("cell 1, set: not restored"), "{output:?}");
+    output
+}
+
+#[test]
+fn cell_whose_knob_is_not_restored_is_reported_beside_a_table_that_cannot_be_written() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let scene = Scene::new();
+    let out = scene.folder().join("out");
+    fs::create_dir_all(out.join("table.csv/x")).expect("the folder is the test's own");
+    let output = study(&scene, &out);
+    assert!(output.stderr.contains("table.csv: "), "{output:?}");
+    assert!(!output.stderr.contains("wrote to"), "{output:?}");
+    assert!(output.stdout.contains("unset"), "no table: {output:?}");
+}
+
+#[test]
+fn cell_whose_knob_is_not_restored_is_not_in_the_table() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let scene = Scene::new();
+    let out = scene.folder().join("out");
+    study(&scene, &out);
     let table = fs::read_to_string(out.join("table.csv")).expect("there is a table");
     assert!(table.contains("set,samples,,"), "{table}");
     assert!(!out.join("records/set.json").exists(), "the failed run has a record");
