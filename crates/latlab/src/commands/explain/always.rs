@@ -2,6 +2,7 @@
 
 mod folder;
 
+use crate::commands::measurement::worse;
 use crate::explain::{FlightRecorder, Late};
 use crate::failure::{Result, failed};
 use crate::format::width::Width;
@@ -40,17 +41,20 @@ const INTERVAL: Nanos = Nanos::from_secs(1);
 /// Time between two looks for late wake-ups.
 const PACE: Nanos = Nanos::from_millis(500);
 
-/// Records late wake-ups until the time is up, the process ends, or a signal comes; then prints the
-/// sum.
+/// Records late wake-ups until the time is up, the process ends, a signal comes, or recording fails;
+/// then prints the sum.
 pub(super) fn run(options: &Options) -> Result<()> {
     let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
     let mut recording = Recording::start(options)?;
-    recording.watch(options.length, &signals)?;
-    let sum = recording.sum();
-    format::show(&text::summary(&sum, false, Width::of_stdout()))?;
+    let watched = recording.watch(options.length, &signals);
+    let sum = text::summary(&recording.sum(), false, Width::of_stdout());
+    let shown = format::show(&sum);
+    if shown.is_err() {
+        format::say(&sum);
+    }
     // Signals stay blocked: a second Ctrl-C must not replace the exit code.
     std::mem::forget(signals);
-    Ok(())
+    worse(watched, shown)
 }
 
 /// A flight recorder at work.
@@ -63,6 +67,8 @@ struct Recording {
     allowance: Allowance,
     /// Late wake-ups that were neither printed nor recorded since the last that was.
     left_out: u64,
+    /// Whether the last lines could not be printed, which was reported.
+    fails: bool,
 }
 
 impl Recording {
@@ -83,6 +89,7 @@ impl Recording {
             began: clock::now(),
             allowance: Allowance::new(BURST, INTERVAL, clock::now()),
             left_out: 0,
+            fails: false,
         })
     }
 
@@ -100,27 +107,39 @@ impl Recording {
     /// Prints and records the late wake-ups since the last call.
     fn report_late(&mut self) -> Result<()> {
         let mut found = Vec::new();
-        self.recorder.read(&mut |late| found.push(late))?;
+        let read = self.recorder.read(&mut |late| found.push(late));
         for late in found {
             if self.allowance.take(clock::now()) {
-                self.report(&late)?;
+                self.report(&late);
             } else {
                 self.left_out += 1;
             }
         }
-        Ok(())
+        read
     }
 
-    fn report(&mut self, one: &Late) -> Result<()> {
+    fn report(&mut self, one: &Late) {
         let at = wall_clock_at(one.at);
         let record = self.record(one.explanations.clone(), (one.at, at));
         let path = self.folder.as_mut().and_then(|folder| folder.store(&record, at));
-        if self.left_out > 0 {
-            let left_out = std::mem::take(&mut self.left_out);
-            let were = if left_out == 1 { "wake-up was" } else { "wake-ups were" };
-            format::put(&format!("before it, {left_out} late {were} only counted\n"))?;
+        let before = match std::mem::take(&mut self.left_out) {
+            0 => String::new(),
+            1 => "before it, 1 late wake-up was only counted\n".to_owned(),
+            more => format!("before it, {more} late wake-ups were only counted\n"),
+        };
+        self.print(&(before + &late::line(one.pid, &one.explanations, path.as_deref())));
+    }
+
+    /// Prints lines. A failure is reported once, and the recording goes on: the disk may have room
+    /// again.
+    fn print(&mut self, lines: &str) {
+        let printed = format::put(lines);
+        if let Err(failure) = &printed
+            && !self.fails
+        {
+            format::say(&failure.to_string());
         }
-        format::put(&late::line(one.pid, &one.explanations, path.as_deref()))
+        self.fails = printed.is_err();
     }
 
     /// A record with these explanations, which ends at this moment, by the monotonic and the wall

@@ -85,6 +85,30 @@ fn oldest_records_make_room_for_new_ones() {
 }
 
 #[test]
+fn recording_goes_on_where_lines_cannot_be_printed() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let out = folder.path().join("late");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$@\" >/dev/full", "sh", LATLAB]);
+    shell.args(["explain", "--always", "--comm", "inject/0", "--above", "2ms", "--out"]).arg(&out);
+    let recorder = Running::start(&mut shell);
+    wait_until("it watches", || recorder.stderr().contains("watching"));
+    let injected = latlab(INJECTED);
+    assert_eq!(injected.code(), Some(0), "{injected:?}");
+    wait_until("late wake-ups are recorded", || entries(&out).len() >= 8);
+    recorder.signal("TERM");
+    let output = recorder.finish();
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    // Once for the lines, and once for the sum, which is on stderr instead.
+    assert_eq!(output.stderr.matches("can't be written to stdout").count(), 2, "{output:?}");
+    assert!(output.stderr.contains("wake-ups were later than 2 ms"), "{output:?}");
+}
+
+#[test]
 fn options_of_probes_and_other_targets_are_refused() {
     for (words, said) in [
         ("explain --always cyclic", "PROBE is for"),
