@@ -44,7 +44,7 @@ pub struct Proof {
 pub enum Outcome {
     /// It was measured.
     Judged(Judged),
-    /// It could not be made, for this reason.
+    /// It could not be made, or failed after some pairs, for this reason.
     Refused(String),
 }
 
@@ -63,6 +63,14 @@ impl Proofs {
 impl Proof {
     /// Whether it helped.
     pub fn helped(&self) -> bool {
-        matches!(&self.outcome, Outcome::Judged(judged) if judged.effect == Effect::Helped)
+        self.effect() == Some(Effect::Helped)
+    }
+
+    /// Its effect, if it was judged.
+    fn effect(&self) -> Option<Effect> {
+        match &self.outcome {
+            Outcome::Judged(judged) => Some(judged.effect),
+            Outcome::Refused(_) => None,
+        }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 pub enum Remedy {
     /// A knob is set.
     Knob(Setting),
-    /// The measured tasks get `SCHED_FIFO` with this priority.
+    /// The measured tasks get `SCHED_FIFO` with this priority, those of `SCHED_RR` too.
     Priority(u32),
     /// The loads run on CPUs that are not measured.
     Elsewhere,
@@ -104,7 +104,8 @@ fn for_good(Setting { knob, value }: &Setting) -> String {
     }
 }
 
-/// Gives the threads of a probe this priority, unless they have a higher one or a deadline.
+/// Gives the threads of a probe `SCHED_FIFO` with this priority, unless they have a higher one or a
+/// deadline.
 fn raise(probe: &mut Part, priority: u32) {
     let policy = probe.params.get("policy").and_then(Value::as_str).unwrap_or_default();
     let has = probe.params.get("priority").and_then(Value::as_u64);
@@ -113,9 +114,7 @@ fn raise(probe: &mut Part, priority: u32) {
     if !is_ordinary && has >= u64::from(priority) {
         return;
     }
-    if is_ordinary {
-        probe.params.insert("policy".to_owned(), Value::from("fifo"));
-    }
+    probe.params.insert("policy".to_owned(), Value::from("fifo"));
     probe.params.insert("priority".to_owned(), Value::from(priority));
 }
 

@@ -77,6 +77,18 @@ fn ordinary_task_gets_a_real_time_policy_and_a_deadline_stays() {
     assert!(candidates(&record).is_empty());
 }
 
+/// What is measured is what its words say.
+#[test]
+fn round_robin_task_gets_fifo() {
+    let mut record =
+        explained(machine("rt"), vec![share("higher-priority", "load:cpu", "", 2_000)]);
+    record.plan.probes[0].params["policy"] = json!("rr");
+    let [Candidate { remedy, .. }] = &candidates(&record)[..] else { panic!("one is expected") };
+    assert_eq!(remedy.words(), "FIFO priority 98");
+    let probe = &remedy.applied_to(&record.plan).probes[0];
+    assert_eq!(probe.params, *json!({"policy": "fifo", "priority": 98}).as_object().unwrap());
+}
+
 /// The thread of the softirq calls timers there, elsewhere an interrupt does.
 #[test]
 fn priority_is_above_that_of_timers_on_preempt_rt_only() {
@@ -245,7 +257,10 @@ fn words_name_what_helped_first_and_how_to_keep_it() {
             proof(Remedy::Priority(98), judged(Effect::Helped, 0.5)),
             proof(Remedy::knob("preempt", "full"), judged(Effect::Helped, 0.0025)),
             proof(Remedy::knob("ksm", "0"), judged(Effect::NoneShown, 1.0)),
-            proof(Remedy::Elsewhere, Outcome::Refused("there is no other CPU".to_owned())),
+            Proof {
+                pairs: 0,
+                ..proof(Remedy::Elsewhere, Outcome::Refused("there is no other CPU".to_owned()))
+            },
         ],
         not_tried: vec!["the host: pin it".to_owned()],
     };
@@ -257,6 +272,32 @@ fn words_name_what_helped_first_and_how_to_keep_it() {
     assert_eq!(sentences[5], "to keep preempt=full: boot with `preempt=full`");
     assert!(sentences[6].starts_with("to keep FIFO priority 98: "), "{sentences:?}");
     assert_eq!(sentences.len(), 7);
+}
+
+#[test]
+fn words_do_not_deny_a_help_that_also_harmed() {
+    let proof =
+        |outcome| Proof { remedy: Remedy::Elsewhere, causes: Vec::new(), pairs: 6, outcome };
+    let conclusion = |outcome| {
+        let tried = vec![proof(outcome), proof(judged(Effect::NoneShown, 1.0))];
+        Proofs { tried, not_tried: Vec::new() }.conclusion()
+    };
+    let harmed = conclusion(judged(Effect::Harmed, 2.0));
+    assert_eq!(harmed, ["none of the remedies is shown to help"]);
+    let mixed = conclusion(judged(Effect::Mixed, 0.5));
+    assert_eq!(mixed, ["none of the remedies is shown to help without harm"]);
+}
+
+#[test]
+fn words_tell_a_late_failure_from_a_refusal() {
+    let sentence = |pairs| {
+        let (remedy, causes) = (Remedy::Elsewhere, Vec::new());
+        let outcome = Outcome::Refused("no memory".to_owned());
+        Proof { remedy, causes, pairs, outcome }.sentence(|time| time.to_string())
+    };
+    assert_eq!(sentence(0), "loads on other CPUs could not be made: no memory");
+    assert_eq!(sentence(1), "loads on other CPUs failed after 1 pair of runs: no memory");
+    assert_eq!(sentence(6), "loads on other CPUs failed after 6 pairs of runs: no memory");
 }
 
 #[test]

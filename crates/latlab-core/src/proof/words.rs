@@ -19,7 +19,9 @@ impl Proofs {
         let mut helped: Vec<&Proof> = self.tried.iter().filter(|proof| proof.helped()).collect();
         helped.sort_by(|a, b| a.best_ratio().total_cmp(&b.best_ratio()));
         if helped.is_empty() && !self.tried.is_empty() {
-            return vec!["none of the remedies is shown to help".to_owned()];
+            let is_mixed = self.tried.iter().any(|proof| proof.effect() == Some(Effect::Mixed));
+            let harm = if is_mixed { " without harm" } else { "" };
+            return vec![format!("none of the remedies is shown to help{harm}")];
         }
         let keep = |proof: &Proof| {
             format!("to keep {}: {}", proof.remedy.words(), proof.remedy.for_good())
@@ -34,7 +36,13 @@ impl Proof {
         let what = self.remedy.words();
         let judged = match &self.outcome {
             Outcome::Judged(judged) => judged,
-            Outcome::Refused(why) => return format!("{what} could not be made: {why}"),
+            Outcome::Refused(why) if self.pairs == 0 => {
+                return format!("{what} could not be made: {why}");
+            }
+            Outcome::Refused(why) => {
+                let runs = if self.pairs == 1 { "pair" } else { "pairs" };
+                return format!("{what} failed after {} {runs} of runs: {why}", self.pairs);
+            }
         };
         let did = match judged.effect {
             Effect::Helped => " helped",

@@ -94,6 +94,22 @@ fn remedy_that_cannot_be_made_is_refused() {
     assert_eq!(tried.outcome, proof::Outcome::Refused("no load".to_owned()));
 }
 
+/// A seed of its own tells the turns from each other.
+#[test]
+fn turns_before_a_failure_are_not_denied() {
+    let (outcome, _) = proven(&Scripted(|plan, _| {
+        let turn = plan.seed - explained().record.plan.seed + 1;
+        if has_remedy(plan) && turn == 7 {
+            return Err(Failure::Failed("no memory".to_owned()));
+        }
+        Ok(explained())
+    }));
+    assert_eq!(outcome.failure(), None);
+    let tried = &outcome.record.proofs.expect("a remedy was tried").tried[0];
+    let sentence = tried.sentence(|time| time.to_string());
+    assert_eq!(sentence, "FIFO priority 98 failed after 6 pairs of runs: no memory");
+}
+
 #[test]
 fn end_of_the_turns_ends_the_session() {
     let (outcome, ended) = proven(&Scripted(|_, session| {
