@@ -26,11 +26,14 @@ pub(super) struct Summarizer {
     no_symbols: Option<NoSymbols>,
     /// Whether the user has set a threshold. All late wake-ups count then, else only the worst.
     has_threshold: bool,
+    /// Without a threshold, the wake-ups above `least`.
     kept: Vec<ExplainedWakeUp>,
+    /// All late wake-ups; without a threshold, so far those of the latency `least`, which may be too
+    /// many to be kept.
     summary: Summary,
-    /// Wake-ups up to this latency are not kept any more.
-    above: Nanos,
     gaps: Gaps,
+    /// The least latency that is among the worst.
+    least: Nanos,
 }
 
 /// Late wake-ups of which not everything was recorded.
@@ -62,7 +65,8 @@ pub(super) struct LastEvents {
     pub(super) events: io::Result<Vec<Event>>,
 }
 
-/// Number of worst wake-ups that are kept. With twice as many, the less late half is dropped.
+/// Number of worst wake-ups that are summarized, and as many more as are as late as the least late of
+/// them. Up to twice as many are kept until the others are dropped.
 const KEPT: usize = 5_000;
 /// Most wake-ups in an interim summary, as naming the functions of more would disturb the run.
 const INTERIM: usize = 1_000;
@@ -80,8 +84,8 @@ impl Summarizer {
             has_threshold,
             kept: Vec::new(),
             summary: Summary::default(),
-            above: Nanos(0),
             gaps: Gaps::default(),
+            least: Nanos(1),
         }
     }
 
@@ -91,17 +95,18 @@ impl Summarizer {
         let window = late.window.take();
         let torn = window.as_ref().is_some_and(|window| window.torn);
         let explained = ExplainedWakeUp { late, explanation, recorded: window.is_some(), torn };
-        if self.has_threshold {
+        let latency = explained.late.latency;
+        if self.has_threshold || latency == self.least {
             self.count(&explained);
-        } else if explained.late.latency > self.above {
+        } else if latency > self.least {
             self.kept.push(explained);
             self.keep_the_worst();
         }
     }
 
-    /// Latency up to which wake-ups are not kept any more.
+    /// Latency up to which wake-ups are not among the worst any more.
     pub(super) fn above(&self) -> Nanos {
-        self.above
+        self.least - Nanos(1)
     }
 
     /// The worst wake-up so far: the name of the task or probe, and the latency.
@@ -123,7 +128,7 @@ impl Summarizer {
 
     /// The explanations so far of the wake-ups above a latency, or of the worst of them.
     pub(super) fn interim(&self, wake_ups: u64, above: Nanos) -> Explanations {
-        let above = above.max(self.above);
+        let above = above.max(self.above());
         let mut late: Vec<&ExplainedWakeUp> =
             self.kept.iter().filter(|one| one.late.latency > above).collect();
         late.sort_by_key(|one| Reverse(one.late.latency));
@@ -131,7 +136,8 @@ impl Summarizer {
         if self.has_threshold {
             return explanations(wake_ups, above, &self.summary);
         }
-        let mut summary = Summary::default();
+        let mut summary =
+            if self.least > above { self.summary.clone() } else { Summary::default() };
         for one in late.into_iter().take_while(|one| one.late.latency > above) {
             summary.add(one.late.sample(), &one.explanation, &self.names);
         }
@@ -145,12 +151,8 @@ impl Summarizer {
         above: Nanos,
         recorder: &Recorder,
     ) -> Explanations {
-        let above = above.max(self.above);
-        for explained in std::mem::take(&mut self.kept) {
-            if explained.late.latency > above {
-                self.count(&explained);
-            }
-        }
+        let above = above.max(self.above());
+        self.count_kept(above);
         let mut missing = self.gaps.sentences(recorder);
         let no_symbols = self.no_symbols.iter();
         missing.extend(no_symbols.map(|why| format!("functions can't be named: {why}")));
@@ -170,8 +172,24 @@ impl Summarizer {
     fn keep_the_worst(&mut self) {
         if self.kept.len() > 2 * KEPT {
             self.kept.sort_by_key(|one| Reverse(one.late.latency));
-            self.above = self.kept[KEPT].late.latency;
-            self.kept.truncate(KEPT);
+            let least = self.kept[KEPT - 1].late.latency;
+            let longer = self.kept.partition_point(|one| one.late.latency > least);
+            let rest = self.kept.split_off(longer);
+            (self.summary, self.gaps, self.least) = (Summary::default(), Gaps::default(), least);
+            rest.iter().take_while(|one| one.late.latency == least).for_each(|one| self.count(one));
+        }
+    }
+
+    /// Counts the kept wake-ups above a latency. Without a threshold, those of the least latency are
+    /// counted already.
+    fn count_kept(&mut self, above: Nanos) {
+        if !self.has_threshold && self.least <= above {
+            (self.summary, self.gaps) = (Summary::default(), Gaps::default());
+        }
+        for explained in std::mem::take(&mut self.kept) {
+            if explained.late.latency > above {
+                self.count(&explained);
+            }
         }
     }
 
@@ -298,4 +316,58 @@ pub(super) fn cost(recorder: &Recorder) -> Vec<Cost> {
         .collect();
     cost.sort_by_key(|program| Reverse(program.ns));
     cost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A summary of wake-ups of these latencies, in nanoseconds, each so many times.
+    fn summarizer(latencies: &[(u64, usize)]) -> Summarizer {
+        let mut summarizer = Summarizer::new(&Machine::default(), false);
+        let all = latencies.iter().flat_map(|&(ns, times)| std::iter::repeat_n(Nanos(ns), times));
+        for latency in all {
+            let (name, cpu, origin) = ("task".to_owned(), 0, Nanos(0));
+            let at = Nanos::from_secs(1);
+            summarizer.add(LateWakeUp { name, cpu, at, origin, latency, window: None });
+        }
+        summarizer
+    }
+
+    /// Their number above a latency, in the end and, of the worst, meanwhile.
+    fn late(latencies: &[(u64, usize)], above: u64) -> (u64, u64) {
+        let mut summarizer = summarizer(latencies);
+        let interim = summarizer.interim(0, Nanos(above)).explained.late;
+        let above = summarizer.above().max(Nanos(above));
+        summarizer.count_kept(above);
+        assert_eq!(summarizer.gaps.unrecorded, summarizer.summary.explained().late);
+        (summarizer.summary.explained().late, interim)
+    }
+
+    #[test]
+    fn longest_wake_ups_count_where_all_of_them_are_equally_late() {
+        let all = 4 * KEPT;
+        assert_eq!(late(&[(700, all)], 0), (all as u64, all as u64));
+        assert_eq!(late(&[(300, 1), (700, all), (300, 1)], 0), (all as u64, all as u64));
+    }
+
+    #[test]
+    fn equals_of_the_least_late_count_until_longer_ones_are_enough() {
+        let (all, few) = (3 * KEPT, INTERIM / 2);
+        let both = (all + few) as u64;
+        assert_eq!(late(&[(700, all), (900, few)], 0), (both, both));
+        assert_eq!(late(&[(700, all), (900, few)], 700), (few as u64, few as u64));
+        assert_eq!(late(&[(700, all), (900, all)], 0).0, all as u64);
+    }
+
+    #[test]
+    fn memory_is_bounded_whatever_the_latencies_are() {
+        for latencies in [[(700, 5 * KEPT), (900, 1)], [(700, 1), (900, 5 * KEPT)]] {
+            assert!(summarizer(&latencies).kept.len() <= 2 * KEPT);
+        }
+        let different: Vec<(u64, usize)> = (1..=5 * KEPT as u64).map(|ns| (ns, 1)).collect();
+        let summarizer = summarizer(&different);
+        assert!(summarizer.kept.len() <= 2 * KEPT);
+        assert!(summarizer.above() <= Nanos(4 * KEPT as u64), "the longest count");
+    }
 }
