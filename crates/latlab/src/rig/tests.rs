@@ -18,7 +18,8 @@ impl Watch for NoDisplay {
     }
 }
 
-const TIMEOUT: Nanos = Nanos::from_millis(200);
+/// On a busy host a sleep of 7 ms was seen to last longer than 200 ms, the former value.
+const TIMEOUT: Nanos = Nanos::from_secs(1);
 
 /// Runs `body` on CPU 0 for 100 samples. Returns its outcome and the number of samples.
 fn run(
@@ -84,7 +85,7 @@ fn lost_wakeup_fails_probe() {
         Ok(())
     });
     let said = ended.unwrap_err();
-    assert!(said.contains("test on CPU 0") && said.contains("no sample for 200 ms"), "{said}");
+    assert!(said.contains("test on CPU 0") && said.contains("no sample for 1 s"), "{said}");
     assert_eq!(recorded, 1);
 }
 
@@ -94,7 +95,7 @@ fn finished_sampler_is_not_taken_for_stalled() {
         while sampler.running() {
             record(sampler);
             if sampler.index() == 1 {
-                clock::sleep_for(Nanos(TIMEOUT.0 / 30));
+                clock::sleep_for(Nanos(TIMEOUT.0 / 80));
             }
         }
         Ok(())
