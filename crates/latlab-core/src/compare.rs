@@ -83,36 +83,49 @@ pub enum CompareError {
 /// Compares the runs of `a` with those of `b`. The runs of each side must have the same plan,
 /// except for its seed.
 pub fn compare(a: &[Record], b: &[Record]) -> Result<Comparison, CompareError> {
-    compare_by(a, b, Judging::Quantiles, |design| design)
+    let sides = [a, b].map(|side| distinct(side.iter().collect()));
+    compare_by(sides, Judging::Quantiles, Design::of)
 }
 
-/// Compares runs that were taken in turns, of which more may follow.
+/// Compares runs that were taken in turns (ABBA), of which more may follow. Each side has as many
+/// as the other, in the order in which they were taken.
 pub fn compare_at(a: &[Record], b: &[Record], look: Look) -> Result<Comparison, CompareError> {
-    compare_by(a, b, Judging::Quantiles, |design| design.at(look))
+    compare_turns(a, b, Judging::Quantiles, look)
 }
 
-/// Compares how late runs of the same length get, which were taken in turns: of each latency, the
-/// highest quantile with enough samples and the worst sample are judged.
+/// As [`compare_at`], compares how late runs of the same length get: of each latency, the highest
+/// quantile with enough samples and the worst sample are judged.
 pub fn compare_lateness_at(
     a: &[Record],
     b: &[Record],
     look: Look,
 ) -> Result<Comparison, CompareError> {
-    compare_by(a, b, Judging::Lateness, |design| design.at(look))
+    compare_turns(a, b, Judging::Lateness, look)
 }
 
-fn compare_by(
+/// The start times of the runs do not matter: each side may have a machine, and so a clock, of its
+/// own.
+fn compare_turns(
     a: &[Record],
     b: &[Record],
     judging: Judging,
-    design_of: impl Fn(Design) -> Design,
+    look: Look,
+) -> Result<Comparison, CompareError> {
+    let sides = [a, b].map(|side| side.iter().collect());
+    compare_by(sides, judging, |a, b| Design::in_turns(a, b).at(look))
+}
+
+fn compare_by(
+    [a, b]: [Vec<&Record>; 2],
+    judging: Judging,
+    design_of: impl Fn(&Side<'_>, &Side<'_>) -> Design,
 ) -> Result<Comparison, CompareError> {
     let (Some(a), Some(b)) = (Side::of(a)?, Side::of(b)?) else {
         return Err(CompareError::NoRun);
     };
     a.whole.same_time(&b.whole)?;
     let (ours, theirs) = (Distributions::of(&a)?, Distributions::of(&b)?);
-    let mut design = design_of(Design::of(&a, &b));
+    let mut design = design_of(&a, &b);
     let mut latencies = Vec::new();
     let mut unmatched = Vec::new();
     for (nth, mine) in ours.whole.iter().enumerate() {

@@ -63,7 +63,6 @@ pub struct Design {
 /// Returns the runs in the order in which they were taken, without duplicates. Laboratory runs are
 /// ordered by seed, and a repetition with the same seed and the same result is a duplicate.
 pub fn distinct<R: Borrow<Record>>(mut runs: Vec<R>) -> Vec<R> {
-    let counted = |run: &Record| run.machine.time_domain == TimeDomain::Instructions;
     // The laboratory's clock restarts with each run.
     let start = |run: &Record| if counted(run) { Nanos(0) } else { run.started };
     runs.sort_by_key(|run| (start(run.borrow()), run.borrow().plan.seed));
@@ -84,7 +83,12 @@ pub fn distinct<R: Borrow<Record>>(mut runs: Vec<R>) -> Vec<R> {
     kept
 }
 
-/// The distinct runs of one side in order, and all of them merged.
+/// Whether time is a count of instructions.
+fn counted(run: &Record) -> bool {
+    run.machine.time_domain == TimeDomain::Instructions
+}
+
+/// The runs of one side in order, and all of them merged.
 pub(super) struct Side<'a> {
     pub(super) runs: Vec<&'a Record>,
     pub(super) whole: Record,
@@ -92,8 +96,7 @@ pub(super) struct Side<'a> {
 
 impl<'a> Side<'a> {
     /// Returns none if there is no run.
-    pub(super) fn of(records: &'a [Record]) -> Result<Option<Side<'a>>, Incomparable> {
-        let runs = distinct(records.iter().collect());
+    pub(super) fn of(runs: Vec<&'a Record>) -> Result<Option<Side<'a>>, Incomparable> {
         let Some((first, others)) = runs.split_first() else {
             return Ok(None);
         };
@@ -136,9 +139,19 @@ impl<'a> Side<'a> {
 }
 
 impl Design {
+    /// The design of distinct runs, whose order follows from their start times.
     pub(super) fn of(a: &Side<'_>, b: &Side<'_>) -> Design {
+        Design::ordered(a, b, order(a, b))
+    }
+
+    /// The design of runs that were taken in turns (ABBA), as many of each side.
+    pub(super) fn in_turns(a: &Side<'_>, b: &Side<'_>) -> Design {
+        let order = if counted(&a.whole) { Order::BySeed } else { Order::InTurns };
+        Design::ordered(a, b, (order, false))
+    }
+
+    fn ordered(a: &Side<'_>, b: &Side<'_>, (order, same_first): (Order, bool)) -> Design {
         let runs = (a.runs.len(), b.runs.len());
-        let (order, same_first) = order(a, b);
         let exact = a.seeds().eq(b.seeds()) && !a.varies() && !b.varies();
         let method = if order == Order::BySeed && exact {
             Method::Exact
@@ -255,7 +268,7 @@ fn sets_suffice((a, b): (usize, usize)) -> bool {
 /// Returns the order of the runs, and whether the same side came first in each pair. Runs are
 /// interleaved if no pair begins before the previous pair has begun: A B, B A, A B.
 fn order(a: &Side<'_>, b: &Side<'_>) -> (Order, bool) {
-    if a.whole.machine.time_domain == TimeDomain::Instructions {
+    if counted(&a.whole) {
         return (Order::BySeed, false);
     }
     let begun = |side: &Side<'_>| side.runs.iter().map(|run| run.started).collect::<Vec<_>>();

@@ -196,6 +196,25 @@ fn runs_that_drift_with_the_machine_have_a_caveat() {
     assert!(comparison.design.words().contains(" The sides did not take turns: "));
 }
 
+/// The sides are two machines, whose clocks differ by more than a run takes, or one is set back.
+#[test]
+fn turns_are_pairs_whatever_the_clocks_say() {
+    let (a, b) = sides(8, 1);
+    let expected = compare_at(&a, &b, turns::last_look(8)).unwrap();
+    assert_eq!(expected.design.method, Method::Paired);
+    let mut ahead = b.clone();
+    for run in &mut ahead {
+        run.started = run.started + Nanos::from_secs(1_000);
+    }
+    let mut set_back = b;
+    set_back[5].started = Nanos(0);
+    for other in [ahead, set_back] {
+        let comparison = compare_at(&a, &other, turns::last_look(8)).unwrap();
+        assert_eq!(comparison, expected);
+        assert!(comparison.design.words().contains("8 interleaved runs"));
+    }
+}
+
 #[test]
 fn judged_quantile_is_the_shown_one() {
     // 9990 of 10 000 samples are 99.9 %.
