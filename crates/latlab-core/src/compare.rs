@@ -46,6 +46,9 @@ use serde::Serialize;
 pub struct Comparison {
     /// How they are compared.
     pub design: Design,
+    /// Whether some figure is judged, or could be with more runs like these.
+    #[serde(skip)]
+    pub judgeable: bool,
     /// Number of runs of each side that ended before their plans did.
     pub cut_short: (usize, usize),
     /// The latencies that both sides have, all CPUs together.
@@ -138,6 +141,7 @@ fn compare_by(
         }
     }
     design.judged = judging::judge(&mut latencies, &design, judging);
+    let judgeable = design.judged > 0 || judging.has_rows(&latencies);
     if design.method != Method::Exact {
         judging::estimate(&mut latencies);
     }
@@ -155,6 +159,7 @@ fn compare_by(
     }
     Ok(Comparison {
         design,
+        judgeable,
         cut_short: (a.cut_short(), b.cut_short()),
         latencies: latencies.into_iter().map(|(latency, _)| latency).collect(),
         scans,

@@ -106,6 +106,13 @@ fn exact(latency: &mut Latency, rows: &[usize]) -> usize {
 }
 
 impl Judging {
+    /// Whether a figure of any latency has enough samples in each run.
+    pub(super) fn has_rows(self, latencies: &[(Latency, Option<RunHistograms>)]) -> bool {
+        latencies.iter().any(|(latency, runs)| {
+            runs.as_ref().is_some_and(|runs| !self.rows(latency, runs).is_empty())
+        })
+    }
+
     /// Returns the indices of the judged rows and their quantiles; that of a maximum is 1.
     fn rows(self, latency: &Latency, runs: &RunHistograms) -> Vec<(usize, f64)> {
         let rows = latency.judged_rows().into_iter();

@@ -215,6 +215,21 @@ fn turns_are_pairs_whatever_the_clocks_say() {
     }
 }
 
+/// Only longer runs help where the first pair is too short, not more of them.
+#[test]
+fn pairs_of_too_short_runs_are_not_judgeable() {
+    let judgeable = |pairs: u64, samples: u64| {
+        let side = |offset| -> Vec<Record> {
+            let latencies: Vec<u64> = (0..samples).map(|n| 10_000 + 100 * n).collect();
+            (0..pairs).map(|n| run("cyclic", 10 * n + offset, &latencies)).collect()
+        };
+        let comparison = compare_at(&side(0), &side(5), turns::last_look(8)).unwrap();
+        (comparison.design.judged, comparison.judgeable)
+    };
+    assert_eq!((judgeable(1, 19), judgeable(8, 19)), ((0, false), (0, false)));
+    assert_eq!((judgeable(1, 20), judgeable(8, 20)), ((0, true), (1, true)));
+}
+
 #[test]
 fn judged_quantile_is_the_shown_one() {
     // 9990 of 10 000 samples are 99.9 %.

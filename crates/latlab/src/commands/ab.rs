@@ -9,7 +9,7 @@ use crate::format::progress::Bar;
 use crate::format::width::Width;
 use crate::format::{self, comparison, text};
 use latlab_core::compare::turns::{self, Look};
-use latlab_core::compare::{self, Comparison};
+use latlab_core::compare::{self, Comparison, Latency};
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
 use latlab_sys::file::write_atomically;
@@ -159,6 +159,7 @@ impl Ab {
             if decided {
                 return Ok(End::Decided);
             }
+            check_length(&comparison)?;
         }
         Ok(End::AllPairs)
     }
@@ -193,13 +194,14 @@ impl Ab {
     fn known(&self, pair: usize, decided: bool, comparison: &Comparison) -> String {
         let next = match turns::pairs_to_next_look(pair, self.pairs) {
             _ if decided => "; decided".to_owned(),
+            _ if !comparison.judgeable => String::new(),
             0 => String::new(),
             1 => "; judged after 1 more pair".to_owned(),
             n => format!("; judged after {n} more pairs"),
         };
-        let effect =
-            comparison.latencies.first().map(|latency| format!(": B's {}", latency.effect()));
-        format!("pair {pair} of at most {}{}{next}", self.pairs, effect.unwrap_or_default())
+        let effect = comparison.latencies.first().map(Latency::effect).unwrap_or_default();
+        let effect = if effect.is_empty() { effect } else { format!(": B's {effect}") };
+        format!("pair {pair} of at most {}{effect}{next}", self.pairs)
     }
 }
 
@@ -247,6 +249,14 @@ fn side(name: &'static str, words: &[String]) -> Result<Side> {
     let plan = run.plan().map_err(refused)?;
     let (words, records, reported) = (words.join(" "), Vec::new(), Vec::new());
     Ok(Side { name, words, run, plan, records, reported })
+}
+
+/// Refuses runs of which no number shows a difference.
+fn check_length(comparison: &Comparison) -> Result<()> {
+    let why = "the runs are too short for a verdict, which needs ten samples above a quantile in each \
+               run (for p50 at least 20 samples, more where periods were missed): measure longer \
+               with --for or --count";
+    if comparison.judgeable { Ok(()) } else { Err(Failure::Failed(why.to_owned())) }
 }
 
 fn compared(a: &Side, b: &Side, look: Look) -> Result<Comparison> {

@@ -82,6 +82,18 @@ fn turns_are_decided_where_sides_differ_and_kept() {
     again.assert_refused(2, &["turns/a: it is not empty"]);
 }
 
+/// No number of such pairs is judged.
+#[test]
+fn turns_end_where_runs_are_too_short_for_a_verdict() {
+    let _lock = lock_machine();
+    let side = "-- run cyclic --cpus 0 --policy other --warm-up 0 --count";
+    let output = latlab(&format!("ab {side} 15 {side} 15"));
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("pair 1 of at most 10\n"), "{output:?}");
+    assert!(output.stderr.contains("the runs are too short for a verdict"), "{output:?}");
+    assert!(output.stdout.starts_with("Ended early, after 1 of 10 pairs."), "{output:?}");
+}
+
 #[test]
 fn sides_of_turns_are_checked_before_they_run() {
     let refused = [
