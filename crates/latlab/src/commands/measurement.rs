@@ -94,6 +94,7 @@ impl Measurement {
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
         let outcomes = carry_out(target, &plans, &mut session);
+        // The records are written even where nothing can be printed.
         let has_rows = self.csv && outcomes.iter().any(Result::is_ok);
         let mut result = if has_rows { format::put(&csv::header()) } else { Ok(()) };
         for ((outcome, file), path) in outcomes.into_iter().zip(files).zip(paths) {
@@ -303,9 +304,10 @@ fn suggest_next(written: Option<&Path>) {
     }
 }
 
-/// Returns the more serious of two failures, and prints the other.
+/// Returns the more serious of two failures, and prints the other where it says something else.
 pub(super) fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
     let (one, other) = match (one, other) {
+        (one, other) if one == other => return one,
         (Ok(()), result) | (result, Ok(())) => return result,
         (Err(one), Err(other)) => (one, other),
     };

@@ -1,10 +1,11 @@
 //! Records: printing, storing, comparing.
 
-use crate::program::{command, entries, folder, latlab, lock_machine, run};
+use crate::program::{LATLAB, command, entries, folder, latlab, lock_machine, run};
 use latlab_core::record::Record;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Stores the record of a short run as `name` in `folder`.
 fn store(folder: &Path, name: &str) -> PathBuf {
@@ -47,6 +48,19 @@ fn json_output_is_one_document() {
     assert_eq!(record["series"][0]["span"], json!(["timer expiry", "thread running"]));
     // Reading and writing the record gives the same bytes.
     assert_eq!(output.record().to_json(), output.stdout);
+}
+
+/// The record of hours of measuring must not depend on where the table goes.
+#[test]
+fn record_is_written_where_its_table_cannot_be_printed() {
+    let _lock = lock_machine();
+    let folder = folder();
+    let path = folder.path().join("r.json");
+    let script = "exec \"$0\" run --policy other --for 50ms --csv --out \"$1\" >/dev/full";
+    let output = run(Command::new("sh").args(["-c", script, LATLAB]).arg(&path));
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert_eq!(output.stderr.matches("can't be written to stdout").count(), 1, "{output:?}");
+    Record::from_json(&fs::read_to_string(&path).expect("it is written")).expect("it is whole");
 }
 
 #[test]
@@ -179,8 +193,8 @@ fn report_reads_a_pipe_once() {
     let path = store(folder.path(), "record.json");
     let script = "cat \"$1\" | \"$0\" report /dev/stdin -o \"$2\"";
     let page = folder.path().join("report.html");
-    let mut piped = std::process::Command::new("sh");
-    piped.args(["-c", script, crate::program::LATLAB]).arg(&path).arg(&page);
+    let mut piped = Command::new("sh");
+    piped.args(["-c", script, LATLAB]).arg(&path).arg(&page);
     let output = run(&mut piped);
     assert_eq!(output.code(), Some(0), "{output:?}");
     assert!(fs::read_to_string(&page).expect("it was written").contains("cyclic"));
