@@ -30,6 +30,9 @@ Examples:
 /// such comparisons decides that they do. Pair N runs with the seed N (plus --seed of the side), so
 /// that probes meet other moments of the loads each time.
 ///
+/// A sample above a side's --stop-above ends ab; runs with samples above their --fail-above are
+/// compared like the others.
+///
 /// Exit codes: 0 success, whatever the verdict; 1 a sample of a side was above its --stop-above or
 /// --fail-above; 2 failure, or a load or CPU of a run was lost; 3 this machine lacks something that a
 /// side needs; 4 it was ended early (Ctrl-C). The pairs measured before that are compared.
@@ -39,7 +42,8 @@ pub(super) struct Ab {
     /// Largest number of pairs of runs, 6 to 100
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = pairs)]
     pairs: usize,
-    /// Write the records to the folders a and b in this folder, for report and compare
+    /// Write the records to the folders a and b in this folder, for report and compare; that of a run
+    /// that --stop-above ended to stopped.json
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Print the comparison as JSON
@@ -66,8 +70,18 @@ struct Side {
     run: Run,
     plan: Plan,
     records: Vec<Record>,
+    /// Number of runs with a sample above --fail-above.
+    exceeded: usize,
     /// Codes of the warnings that were printed, and knobs that were not restored.
     reported: Vec<String>,
+}
+
+/// How a run ended.
+enum Turn {
+    Whole,
+    /// By a sample above --stop-above.
+    Stopped(Box<Record>, Failure),
+    Interrupted,
 }
 
 /// Why no more pairs are measured.
@@ -105,7 +119,7 @@ impl Ab {
             }
             End::Decided | End::AllPairs => compared.map(drop),
         });
-        worse(ended, shown)
+        [a, b].iter().fold(worse(ended, shown), |result, side| worse(result, side.check_limit()))
     }
 
     /// Prints the comparison as text or JSON. `end` is none after a failure.
@@ -147,12 +161,21 @@ impl Ab {
         for pair in 1..=self.pairs {
             let turn = if pair % 2 == 1 { [&mut *a, &mut *b] } else { [&mut *b, &mut *a] };
             for side in turn {
-                if !side.measure(pair, signals)? {
-                    return Ok(End::Interrupted);
+                match side.measure(pair, signals)? {
+                    Turn::Whole => {}
+                    Turn::Interrupted => return Ok(End::Interrupted),
+                    Turn::Stopped(record, why) => {
+                        let written = self.write(&record, "stopped.json");
+                        written.inspect_err(|_| format::say(&why.to_string()))?;
+                        return Err(why);
+                    }
                 }
             }
             // Together: a run without its counterpart would be compared like one of another kind.
-            [&*a, &*b].into_iter().try_for_each(|side| self.write(side, pair))?;
+            for side in [&*a, &*b] {
+                let record = side.records.last().expect("its run was whole");
+                self.write(record, &format!("{}/{pair:03}.json", side.folder()))?;
+            }
             let comparison = compared(a, b, self.look_after(pair))?;
             let decided = turns::look(pair, self.pairs).is_some() && turns::is_decided(&comparison);
             format::say(&self.known(pair, decided, &comparison));
@@ -167,19 +190,19 @@ impl Ab {
     /// Refuses a folder that is not empty.
     fn check_folder(&self, side: &Side) -> Result<()> {
         let Some(out) = &self.out else { return Ok(()) };
-        let folder = out.join(side.name.to_lowercase());
+        let folder = out.join(side.folder());
         let is_used = std::fs::read_dir(&folder).is_ok_and(|mut all| all.next().is_some());
         let why = "it is not empty, and its records would be compared with those of this command: \
                    name another folder with --out";
         if is_used { Err(failed(&folder.display().to_string(), why)) } else { Ok(()) }
     }
 
-    /// Writes the record of a side's last run.
-    fn write(&self, side: &Side, pair: usize) -> Result<()> {
-        let (Some(out), Some(record)) = (&self.out, side.records.last()) else { return Ok(()) };
-        let folder = out.join(side.name.to_lowercase());
-        std::fs::create_dir_all(&folder).map_err(|e| failed(&folder.display().to_string(), e))?;
-        let path = folder.join(format!("{pair:03}.json"));
+    /// Writes a record to this path in the folder of --out.
+    fn write(&self, record: &Record, path: &str) -> Result<()> {
+        let Some(out) = &self.out else { return Ok(()) };
+        let path = out.join(path);
+        let folder = path.parent().unwrap_or(out);
+        std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
         write_atomically(&path, record.to_json().as_bytes())
             .map_err(|e| failed(&path.display().to_string(), e))
     }
@@ -206,24 +229,44 @@ impl Ab {
 }
 
 impl Side {
-    /// Measures one run. Whether it was not ended early.
-    fn measure(&mut self, pair: usize, signals: &Signals) -> Result<bool> {
+    /// The name of the folder of its records.
+    fn folder(&self) -> String {
+        self.name.to_lowercase()
+    }
+
+    /// Measures one run, and keeps its record if it is whole.
+    fn measure(&mut self, pair: usize, signals: &Signals) -> Result<Turn> {
         let plan = Plan { seed: self.plan.seed.saturating_add(pair as u64), ..self.plan.clone() };
         let mut bar = Bar::new(signals);
         let outcome = self.run.measurement().outcome(&plan, signals, &mut bar);
         drop(bar);
         let outcome = match outcome {
             // A guest that was ended has no record.
-            Err(Failure::CutShort(_)) => return Ok(false),
+            Err(Failure::CutShort(_)) => return Ok(Turn::Interrupted),
             outcome => outcome?,
         };
         self.report(&outcome);
-        match outcome.failure() {
-            Some(Failure::CutShort(_)) => return Ok(false),
-            Some(failure) => return Err(failure),
-            None => self.records.push(outcome.whole()?),
+        if let Some(above @ Failure::Worse(_)) = &outcome.verdict {
+            let above = above.clone().about(&format!("side {}", self.name));
+            if outcome.record.warnings.iter().any(|one| one.code == "stopped-above") {
+                return Ok(Turn::Stopped(Box::new(outcome.record), above));
+            }
+            format::say(&above.to_string());
+            self.exceeded += 1;
         }
-        Ok(true)
+        match outcome.check_whole() {
+            Ok(()) => self.records.push(outcome.record),
+            Err(Failure::CutShort(_)) => return Ok(Turn::Interrupted),
+            Err(failure) => return Err(failure),
+        }
+        Ok(Turn::Whole)
+    }
+
+    /// Fails if samples were above --fail-above.
+    fn check_limit(&self) -> Result<()> {
+        let (name, runs) = (self.name, self.exceeded);
+        let above = format!("side {name}: samples above --fail-above in {runs} of its runs");
+        if runs == 0 { Ok(()) } else { Err(Failure::Worse(above)) }
     }
 
     /// Prints the warnings of a run, and the changes that were not restored, unless an earlier run had
@@ -248,7 +291,7 @@ fn side(name: &'static str, words: &[String]) -> Result<Side> {
     run.measurement().check_side().map_err(refused)?;
     let plan = run.plan().map_err(refused)?;
     let (words, records, reported) = (words.join(" "), Vec::new(), Vec::new());
-    Ok(Side { name, words, run, plan, records, reported })
+    Ok(Side { name, words, run, plan, records, exceeded: 0, reported })
 }
 
 /// Refuses runs of which no number shows a difference.

@@ -1,6 +1,6 @@
 //! Comparisons of sets of runs: verdicts, limits, and output for continuous integration.
 
-use crate::program::{Output, command, folder, latlab, lock_machine, run};
+use crate::program::{Output, command, entries, folder, latlab, lock_machine, run};
 use latlab_core::histogram::Histogram;
 use latlab_core::time::Nanos;
 use serde_json::Value;
@@ -92,6 +92,26 @@ fn turns_end_where_runs_are_too_short_for_a_verdict() {
     assert!(output.stderr.contains("pair 1 of at most 10\n"), "{output:?}");
     assert!(output.stderr.contains("the runs are too short for a verdict"), "{output:?}");
     assert!(output.stdout.starts_with("Ended early, after 1 of 10 pairs."), "{output:?}");
+}
+
+#[test]
+fn turns_keep_runs_that_exceed_a_limit() {
+    let _lock = lock_machine();
+    let folder = folder();
+    let side = "-- run hackbench:groups=1,fan=1,loops=10 --cpus 0 --warm-up 0 --count 100";
+    let turns = |words: &str| run(command(words).current_dir(folder.path()));
+    let output = turns(&format!("ab -n 6 --out failed {side} --fail-above 1ns {side}"));
+    assert_eq!(output.code(), Some(1), "{output:?}");
+    let summary = "side A: samples above --fail-above in 6 of its runs";
+    assert!(output.stderr.contains(summary), "{output:?}");
+    assert!(output.stdout.contains("6 pairs"), "{output:?}");
+    assert_eq!(entries(&folder.path().join("failed/a")).len(), 6);
+    let output = turns(&format!("ab --out stopped {side} {side} --stop-above 1ns"));
+    assert_eq!(output.code(), Some(1), "{output:?}");
+    assert!(output.stderr.contains("side B: hackbench on CPU 0: "), "{output:?}");
+    assert_eq!(entries(&folder.path().join("stopped")).len(), 1, "not as half of a pair");
+    let stopped = fs::read_to_string(folder.path().join("stopped/stopped.json")).unwrap();
+    assert!(stopped.contains("stopped-above"), "{stopped}");
 }
 
 #[test]
