@@ -80,6 +80,25 @@ struct Repetition {
     cost: Reading,
 }
 
+/// All repetitions that counted: a long run has too many to keep each.
+#[derive(Default)]
+struct Total {
+    count: u64,
+    time: Nanos,
+    cost: Option<Reading>,
+}
+
+impl Total {
+    fn add(&mut self, one: Repetition) {
+        self.count += 1;
+        self.time = self.time + (one.end - one.begin);
+        match &mut self.cost {
+            Some(cost) => cost.add(one.cost),
+            None => self.cost = Some(one.cost),
+        }
+    }
+}
+
 impl Describe for Hackbench {
     const ABOUT: About =
         About { name: "hackbench", summary: "time for groups of tasks to send all their messages" };
@@ -98,15 +117,15 @@ impl Probe for Hackbench {
         let spans = [("all tasks let go", "last task ended")];
         // 100 us is ten times what a message takes on a slow machine.
         let timeout = Nanos::from_secs(20) + Nanos(self.messages().saturating_mul(100_000));
-        let repetitions = Mutex::new(Vec::new());
+        let total = Mutex::new(Total::default());
         let done = rig.on_all_cpus(
             Self::ABOUT.name,
             &spans,
             Pacing::BackToBack(timeout),
             &self.scheduling.scheduling(),
-            |sampler| self.repeat(sampler, &repetitions),
+            |sampler| self.repeat(sampler, &total),
         );
-        self.report(rig, &unpoisoned(repetitions.into_inner()));
+        self.report(rig, &unpoisoned(total.into_inner()));
         done
     }
 
@@ -136,11 +155,7 @@ impl Hackbench {
         groups * fan * fan * loops
     }
 
-    fn repeat(
-        &self,
-        sampler: &mut Sampler<'_>,
-        repetitions: &Mutex<Vec<Repetition>>,
-    ) -> io::Result<()> {
+    fn repeat(&self, sampler: &mut Sampler<'_>, total: &Mutex<Total>) -> io::Result<()> {
         sampler.set_collecting();
         let modelled = self.misses == Misses::Modelled;
         let mut worker = Worker::start(Self::ABOUT.name, self, None)?;
@@ -156,22 +171,21 @@ impl Hackbench {
                 if modelled {
                     mark::end_counting();
                 }
-                lock(repetitions).push(done);
+                lock(total).add(done);
             }
         }
         Ok(())
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a figure is shown, not counted with")]
-    fn report(&self, rig: &mut Rig<'_>, repetitions: &[Repetition]) {
-        let count = repetitions.len() as u64;
-        let time: u64 = repetitions.iter().map(|one| (one.end - one.begin).0).sum();
-        if time > 0 {
-            let rate = (count * self.messages()) as f64 * 1e9 / time as f64;
+    fn report(&self, rig: &mut Rig<'_>, total: &Total) {
+        if total.time.0 > 0 {
+            let rate = (total.count * self.messages()) as f64 * 1e9 / total.time.0 as f64;
             rig.add_figure(Self::ABOUT.name, "messages", rate, "per second");
         }
-        let costs: Vec<Reading> = repetitions.iter().map(|one| one.cost.clone()).collect();
-        perf_counters::report(rig, Self::ABOUT.name, &costs, count, "per repetition");
+        if let Some(cost) = &total.cost {
+            perf_counters::report(rig, Self::ABOUT.name, cost, total.count, "per repetition");
+        }
     }
 
     fn in_processes(&self, single: &SingleThread, message: &[u8]) -> io::Result<(Nanos, Nanos)> {

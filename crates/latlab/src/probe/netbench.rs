@@ -158,6 +158,7 @@ fn report(rig: &mut Rig<'_>, transferred: &Transferred) {
     if time > 0.0 {
         rig.add_figure(name, "throughput", transferred.bytes as f64 * 1e3 / time, "MB/s");
     }
-    let cost = transferred.cost.as_slice();
-    perf_counters::report(rig, name, cost, transferred.requests, "per request");
+    if let Some(cost) = &transferred.cost {
+        perf_counters::report(rig, name, cost, transferred.requests, "per request");
+    }
 }

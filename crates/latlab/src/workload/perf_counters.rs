@@ -47,6 +47,22 @@ impl Meter {
     }
 }
 
+impl Reading {
+    /// Adds the cost of other work. An event that can't be counted has no total, and the first reason
+    /// is kept.
+    pub(crate) fn add(&mut self, other: Reading) {
+        self.voluntary += other.voluntary;
+        self.involuntary += other.involuntary;
+        for (total, count) in self.misses.iter_mut().zip(other.misses) {
+            match (total.as_mut(), count) {
+                (Ok(total), Ok(count)) => *total += count,
+                (Ok(_), uncountable) => *total = uncountable,
+                (Err(_), _) => {}
+            }
+        }
+    }
+}
+
 fn count(counter: &io::Result<Counter>) -> Result<u64, String> {
     let counter = counter.as_ref().map_err(why_not)?;
     let count = counter.count().map_err(|e| why_not(&e))?;
@@ -65,26 +81,40 @@ fn why_not(error: &io::Error) -> String {
     }
 }
 
-/// Adds figures of the total of all costs, divided by `units` of work, and a warning for each event
-/// that can't be counted here.
+/// Adds figures of this cost, divided by `units` of work, and a warning for each event that can't be
+/// counted here.
 #[expect(clippy::cast_precision_loss, reason = "a figure is shown, not counted with")]
-pub(crate) fn report(rig: &mut Rig<'_>, probe: &str, costs: &[Reading], units: u64, per: &str) {
-    if costs.is_empty() || units == 0 {
+pub(crate) fn report(rig: &mut Rig<'_>, probe: &str, cost: &Reading, units: u64, per: &str) {
+    if units == 0 {
         return;
     }
     let each = |total: u64| total as f64 / units as f64;
-    let voluntary = costs.iter().map(|cost| cost.voluntary).sum();
-    rig.add_figure(probe, "voluntary context switches", each(voluntary), per);
-    let involuntary = costs.iter().map(|cost| cost.involuntary).sum();
-    rig.add_figure(probe, "involuntary context switches", each(involuntary), per);
-    for (nth, (name, _)) in MISSES.iter().enumerate() {
-        let total: Result<u64, &String> = costs.iter().map(|cost| cost.misses[nth].as_ref()).sum();
-        match total {
-            Ok(total) => rig.add_figure(probe, name, each(total), per),
+    rig.add_figure(probe, "voluntary context switches", each(cost.voluntary), per);
+    rig.add_figure(probe, "involuntary context switches", each(cost.involuntary), per);
+    for ((name, _), misses) in MISSES.iter().zip(&cost.misses) {
+        match misses {
+            Ok(total) => rig.add_figure(probe, name, each(*total), per),
             Err(why) => {
                 let text = format!("{probe}: {name} are not available here: {why}");
                 rig.warnings.push(Warning::new("not-available", text));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_add_up_and_keep_the_first_reason_why_not() {
+        let refused = |why: &str| Err(why.to_owned());
+        let reading = |misses| Reading { voluntary: 2, involuntary: 3, misses };
+        let mut total = reading([Ok(5), Ok(7)]);
+        total.add(reading([Ok(1), refused("in use")]));
+        total.add(reading([Ok(1), Ok(1)]));
+        total.add(reading([Ok(1), refused("gone")]));
+        let misses = [Ok(8), refused("in use")];
+        assert_eq!(total, Reading { voluntary: 8, involuntary: 12, misses });
     }
 }
