@@ -5,6 +5,7 @@ use crate::failure::Result;
 use crate::part::{About, Describe};
 use crate::rig::{Pacing, Phase, Rig, Sampler, Scheduling};
 use latlab_core::cpulist::CpuList;
+use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
 use latlab_sys::clock::{self, SettableClock};
 
@@ -14,8 +15,9 @@ use latlab_sys::clock::{self, SettableClock};
 /// times are absolute and never re-phased: a late wake-up does not delay the next one, and each
 /// period without a wake-up of its own is counted as missed. This is the measurement of
 /// cyclictest, without the coordinated omission that hides a stall. On another clock a step forward
-/// of that clock is part of the latency; after a step back the thread sleeps longer, which that clock
-/// does not show.
+/// of that clock is part of the latency, and the periods in it count as missed; after a step back the
+/// thread sleeps longer, which that clock does not show. A warning names the step, and --for does not
+/// end early.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cyclic {
     /// Time between two wake-ups
@@ -48,6 +50,15 @@ impl Clock {
     fn is_monotonic(&self) -> bool {
         matches!(self, Clock::Monotonic)
     }
+
+    /// The clock that can be set; none for the monotonic one.
+    fn settable(self) -> Option<SettableClock> {
+        match self {
+            Clock::Monotonic => None,
+            Clock::Realtime => Some(SettableClock::realtime()),
+            Clock::Tai => Some(SettableClock::tai()),
+        }
+    }
 }
 
 impl Describe for Cyclic {
@@ -62,26 +73,43 @@ impl Probe for Cyclic {
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("timer expiry", "thread running")];
-        rig.on_each_cpu(
+        let (began, settable) = (clock::now(), self.clock.settable());
+        let measured = rig.on_each_cpu(
             Self::ABOUT.name,
             &spans,
             Pacing::Periodic(self.interval),
             &self.scheduling,
             |sampler| {
-                match self.clock {
-                    Clock::Monotonic => self.cycle(sampler, clock::sleep_until, clock::now),
-                    Clock::Realtime => self.cycle_on(sampler, SettableClock::realtime()),
-                    Clock::Tai => self.cycle_on(sampler, SettableClock::tai()),
+                match self.clock.settable() {
+                    None => self.cycle(sampler, clock::sleep_until, clock::now),
+                    Some(clock) => self.cycle_on(sampler, clock),
                 }
                 Ok(())
             },
-        )
+        );
+        rig.warnings.extend(settable.and_then(|clock| self.step(clock, began)));
+        measured
     }
 }
 
 impl Cyclic {
     fn cycle_on(&self, sampler: &mut Sampler<'_>, clock: SettableClock) {
+        sampler.set_settable_clock();
         self.cycle(sampler, |due| clock.sleep_until(due), || clock.now());
+    }
+
+    /// Says by how much the clock was set since it was read as the monotonic one, at `began`.
+    fn step(&self, clock: SettableClock, began: Nanos) -> Option<Warning> {
+        let (now, there) = (clock::now(), clock.now());
+        // The kernel slews a clock by at most 500 ppm, beside a correction of its tick.
+        let slewed = self.interval + Nanos((now - began).0 / 1_000);
+        let step = match there {
+            _ if there > now + slewed => format!("ahead by {}", there - now),
+            _ if there + slewed < now => format!("back by {}", now - there),
+            _ => return None,
+        };
+        let text = format!("{}: its clock was set {step} while it measured", Self::ABOUT.name);
+        Some(Warning::new("clock-set", text))
     }
 
     #[inline]

@@ -40,6 +40,9 @@ pub(crate) struct Sampler<'a> {
     start: Nanos,
     /// Time at which counting began, after the warm-up.
     origin: Nanos,
+    /// Time of `CLOCK_MONOTONIC` at which the warm-up, and then counting, began; only for samples that
+    /// have the times of a clock that can be set, and so may jump ahead.
+    monotonic: Option<Nanos>,
     /// End of the last period that is accounted for.
     reached: Nanos,
     /// Time at which the thread last paused.
@@ -92,6 +95,7 @@ impl<'a> Sampler<'a> {
             marks: Marks::begin(),
             start: Nanos(0),
             origin: Nanos(0),
+            monotonic: None,
             reached: Nanos(0),
             paused: Nanos(0),
             warming: true,
@@ -137,6 +141,12 @@ impl<'a> Sampler<'a> {
     /// page faults, preemptions and CPU time say nothing about them.
     pub(crate) fn set_collecting(&mut self) {
         self.collects = true;
+    }
+
+    /// Declares that the samples have the times of a clock that can be set: a step ahead does not end
+    /// the measurement. To be called before the first period.
+    pub(crate) fn set_settable_clock(&mut self) {
+        self.monotonic = Some(self.start);
     }
 
     /// Calls `wait` again after each signal, until it returns true. Returns false if the sampler is

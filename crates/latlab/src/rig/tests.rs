@@ -103,6 +103,31 @@ fn finished_sampler_is_not_taken_for_stalled() {
     assert_eq!((ended, recorded), (Ok(()), 200));
 }
 
+/// As on a board that learns the time of day while it measures.
+#[test]
+fn clock_set_ahead_does_not_end_measurement() {
+    let years = Nanos::from_secs(1_600_000_000);
+    let coordination = Coordination::new(1);
+    let runs_on = |length: Nanos, warm_up: Nanos, settable: bool| {
+        let length = Length::For(length);
+        let conditions = Conditions { length, warm_up, limit: Nanos::MAX, brief: false };
+        let interval = Some(Nanos::from_millis(1));
+        let mut sampler = Sampler::new(0, 1, interval, conditions, &coordination);
+        sampler.start_at(clock::now());
+        if settable {
+            sampler.set_settable_clock();
+        }
+        let due = sampler.first_due(Phase::Aligned);
+        assert!(sampler.running());
+        sampler.record_wakeup(due, due + years);
+        sampler.running()
+    };
+    let hour = Nanos::from_secs(3_600);
+    assert!(runs_on(hour, Nanos(0), true) && runs_on(hour, hour, true));
+    assert!(!runs_on(hour, Nanos(0), false), "periods that were missed have passed");
+    assert!(!runs_on(Nanos(1), Nanos(0), true), "its time has passed on the monotonic clock");
+}
+
 #[test]
 fn second_task_that_ends_early_fails_probe() {
     let measure = |sampler: &mut Sampler<'_>| {

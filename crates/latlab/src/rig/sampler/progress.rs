@@ -41,7 +41,8 @@ impl Sampler<'_> {
             return false;
         }
         if self.warming {
-            if self.reached < self.start + self.conditions.warm_up {
+            let time = self.conditions.warm_up;
+            if self.reached < self.start + time || self.is_ahead(time) {
                 return true;
             }
             self.start_counting();
@@ -51,7 +52,7 @@ impl Sampler<'_> {
             self.copy();
         }
         match self.conditions.length {
-            Length::For(time) => self.reached < self.origin + time,
+            Length::For(time) => self.reached < self.origin + time || self.is_ahead(time),
             Length::Count(periods) => self.periods() < periods,
         }
     }
@@ -99,11 +100,21 @@ impl Sampler<'_> {
         (!self.warming).then_some(self.origin)
     }
 
+    /// Whether this time has passed on a clock that was set ahead by a period or more, and not on
+    /// `CLOCK_MONOTONIC`.
+    #[cold]
+    fn is_ahead(&self, time: Nanos) -> bool {
+        self.monotonic.is_some_and(|began| clock::now() + self.interval < began + time)
+    }
+
     #[cold]
     fn start_counting(&mut self) {
         self.warming = false;
         self.worked = true;
         self.origin = self.reached;
+        if self.monotonic.is_some() {
+            self.monotonic = Some(clock::now());
+        }
         if let Some(feed) = &self.feed {
             feed.begin(self.origin);
         }
