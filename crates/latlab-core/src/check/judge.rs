@@ -20,8 +20,6 @@ pub struct Judge {
     breached: BTreeSet<Rule>,
     /// Number of threads that have exited and were not kept.
     left_out: u64,
-    /// Processes that have executed another program.
-    replaced: BTreeSet<u32>,
 }
 
 /// Largest number of threads that have exited and are kept for the report. Of others, those are kept
@@ -40,11 +38,7 @@ impl Judge {
     pub fn add(&mut self, event: Event) {
         let tid = event.thread.tid;
         match event.kind {
-            EventKind::Exec => {
-                self.replaced.insert(event.thread.pid);
-                self.end(tid);
-            }
-            EventKind::Exit { last: false } => self.end(tid),
+            EventKind::Exec | EventKind::Exit { last: false } => self.end(tid),
             EventKind::Exit { last: true } => {
                 for tid in self.threads_of(event.thread.pid) {
                     self.end(tid);
