@@ -117,6 +117,11 @@ impl Breaches {
         }
     }
 
+    /// The cycle in progress is left out.
+    pub(super) fn forget(&mut self) {
+        self.pending.clear();
+    }
+
     /// Adds a breach of all cycles.
     pub(super) fn add_whole(
         &mut self,

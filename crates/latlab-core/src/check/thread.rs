@@ -223,6 +223,7 @@ impl Cyclic {
     /// preempt in it (on Linux 7.3 with PREEMPT_RT). It reports all context switches: these can't be
     /// preempted.
     fn leave_out(&mut self, begins: bool) {
+        self.breaches.forget();
         if self.cycle.take().is_some() || begins {
             self.left_out += 1;
         }

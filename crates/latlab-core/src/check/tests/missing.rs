@@ -79,3 +79,14 @@ fn wait_that_is_woken_too_early_is_not_left_out() {
     let cycle = &thread.cycle;
     assert_eq!((cycle.count, cycle.left_out, cycle.overruns), (100, 0, 0), "{thread:?}");
 }
+
+#[test]
+fn breaches_of_a_cycle_that_is_left_out_do_not_count() {
+    let thread = with_missing(|script| {
+        script.wait(50);
+        script.call("mmap", [0; 6], Nanos(0));
+        script.add(1, LEAVE);
+        script.sleep(51 * PERIOD - 200, TIMER);
+    });
+    assert_eq!((thread.cycle.left_out, thread.breaches), (1, vec![]));
+}
