@@ -158,13 +158,12 @@ impl super::thread::Cyclic {
 
     /// The breaches of all cycles.
     fn of_whole(&self, lazy: bool) -> Vec<(Rule, &'static str, Option<StackId>, u64)> {
-        let (on_wall_clock, wait, cycles) =
-            (self.wait.is_on_wall_clock(), self.wait_stack, self.cycles);
+        let (on_wall_clock, wait, cycles) = (self.on_wall_clock, self.wait_stack, self.cycles);
         let (none, some) = (!self.locks.any && !self.locks.future, self.locks.any);
         let later = "later mappings are not locked";
         let bound = "library functions are bound when they are first called";
         let each = [
-            (on_wall_clock, (Rule::WallClock, "wait on CLOCK_REALTIME", wait, cycles)),
+            (on_wall_clock > 0, (Rule::WallClock, "wait on CLOCK_REALTIME", wait, on_wall_clock)),
             (self.drifts(), (Rule::Drift, "relative sleep", wait, cycles)),
             (none, (Rule::NotLocked, "no memory is locked", None, 1)),
             (some && !self.locks.future, (Rule::LockFuture, later, None, 1)),

@@ -1,6 +1,7 @@
 //! Tests of the judge with made-up events.
 
 mod missing;
+mod waits;
 
 use super::*;
 use crate::explain::Comm;

@@ -43,6 +43,8 @@ pub(super) struct Cyclic {
     /// The relative time that was last waited for, and how often it was that of the wait before.
     asked: Nanos,
     repeated: u64,
+    /// Cycles that ended with a wait for a time on the wall clock.
+    pub(super) on_wall_clock: u64,
     cycle: Option<Cycle>,
     call: Option<Call>,
     fault: Option<Fault>,
@@ -112,6 +114,7 @@ impl Cyclic {
             wait_stack: None,
             asked: Nanos(0),
             repeated: 0,
+            on_wall_clock: 0,
             cycle: None,
             call: None,
             fault: None,
@@ -258,6 +261,9 @@ impl Cyclic {
             (self.locks, self.wait_stack) = (*locks, *stack);
             self.repeated += u64::from(std::mem::replace(&mut self.asked, *time) == *time);
         }
+        // The wait of a condition is on it only where it has a time.
+        let on_wall_clock = self.wait.is_on_wall_clock() || wait::is_on_wall_clock(kind);
+        self.on_wall_clock += u64::from(on_wall_clock);
         let (due, start) = (cycle.due, cycle.start);
         let number = self.cycles;
         let mut finished = Finished { number, cycle, end: at, wake_ups: Vec::new() };

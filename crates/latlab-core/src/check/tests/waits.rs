@@ -1,0 +1,27 @@
+//! Tests of what is special to a kind of wait.
+
+use super::*;
+
+/// A thread that waits by this call, is woken once in each period, and runs for 100 us.
+fn waits_by(call: &'static str, arguments: [u64; 6], result: i64) -> Report {
+    let mut script = Script::new(None);
+    for cycle in 1..=10 {
+        script.call(call, arguments, Nanos(0));
+        script.sleep(cycle * PERIOD, (120, WakeContext::Interrupt));
+        script.add(1, EventKind::Leave { result, call: None });
+        script.now += 100;
+    }
+    script.call(call, arguments, Nanos(0));
+    script.judge.report(&mut |_, _| Vec::new(), &|_| false)
+}
+
+#[test]
+fn wait_of_a_condition_for_a_time_on_the_wall_clock_is_a_breach() {
+    /// `FUTEX_WAIT_BITSET` with `FUTEX_PRIVATE_FLAG` and `FUTEX_CLOCK_REALTIME`.
+    const COMMAND: u64 = 9 | 128 | 256;
+    for (timeout, expected) in [(0, vec![]), (0x2000, vec![(Rule::WallClock, 10)])] {
+        let report = waits_by("futex", [0x1000, COMMAND, 0, timeout, 0, 0], 0);
+        let found = report.threads[0].breaches.iter().map(|one| (one.rule, one.count));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
+}
