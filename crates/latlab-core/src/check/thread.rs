@@ -207,7 +207,7 @@ impl Cyclic {
             return self.leave_out(call.is_cycle_wait);
         }
         if call.is_cycle_wait {
-            if !is_interrupted(result) {
+            if !is_interrupted(self.wait, result) {
                 self.begin_cycle(at, &call);
             }
         } else if self.cycle.is_some() {
@@ -563,7 +563,10 @@ fn stack(kind: &EventKind) -> Option<StackId> {
     }
 }
 
-/// Whether a wait was ended by a signal: `EINTR` and the kernel's codes for restarting.
-fn is_interrupted(result: i64) -> bool {
-    result == -4 || (-516..=-512).contains(&result)
+/// Whether a wait was interrupted by a signal: `EINTR` and the kernel's codes for restarting. `pause`
+/// and `sigsuspend` wait for that signal, and always return `ERESTARTNOHAND`.
+fn is_interrupted(wait: Wait, result: i64) -> bool {
+    const RESTART: i64 = -514;
+    let is_awaited = wait == Wait::Signal && result == RESTART;
+    result == -4 || (-516..=-512).contains(&result) && !is_awaited
 }

@@ -25,3 +25,23 @@ fn wait_of_a_condition_for_a_time_on_the_wall_clock_is_a_breach() {
         assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 }
+
+#[test]
+fn signal_that_ends_pause_begins_a_cycle() {
+    /// `ERESTARTNOHAND`, which the kernel reports for each return of these calls.
+    const RESTART: i64 = -514;
+    for (call, result) in [("pause", RESTART), ("rt_sigsuspend", RESTART), ("rt_sigtimedwait", 14)]
+    {
+        let report = waits_by(call, [0; 6], result);
+        let counts: Vec<u64> = report.threads.iter().map(|thread| thread.cycle.count).collect();
+        assert_eq!(counts, [10], "{call}");
+    }
+}
+
+#[test]
+fn signal_that_interrupts_another_wait_begins_no_cycle() {
+    for (call, result) in [("rt_sigtimedwait", -4), ("poll", -514)] {
+        let report = waits_by(call, [0; 6], result);
+        assert!(report.threads.is_empty(), "{call}: {report:?}");
+    }
+}
