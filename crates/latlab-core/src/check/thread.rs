@@ -270,7 +270,8 @@ impl Cyclic {
         self.wake_ups.iter().for_each(|wake_up| finished.add(wake_up));
         self.wake_ups.retain(|wake_up| wake_up.slept >= at);
         let period = self.periods.median();
-        let next = wait::due(self.wait, at, kind).or(period.map(|period| due + period));
+        let known = wait::due(self.wait, at, kind);
+        let next = known.or(period.map(|period| due + period));
         let limit = self.deadline.or(next.map(|next| limit(next - due, period)));
         let limit = limit.filter(|limit| *limit > Nanos(0) && finished.response() > *limit);
         if let Some(limit) = limit {
@@ -286,8 +287,8 @@ impl Cyclic {
         } else {
             self.in_time.record(finished.running());
         }
-        // The next period is over already, but not skipped.
-        let late = |period| next.is_some_and(|next| at >= next + period && next - due <= period);
+        // The next period is over already, but not skipped. An estimated time can't tell.
+        let late = |period| known.is_some_and(|next| at >= next + period && next - due <= period);
         let absolute = matches!(self.wait, Wait::Time { absolute: true, .. });
         if absolute && self.cycles > 0 && period.is_some_and(late) {
             let moment = Moment { cycle: self.cycles, offset: at - start, part: None };

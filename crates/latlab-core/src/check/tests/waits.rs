@@ -45,3 +45,24 @@ fn signal_that_interrupts_another_wait_begins_no_cycle() {
         assert!(report.threads.is_empty(), "{call}: {report:?}");
     }
 }
+
+#[test]
+fn catch_up_is_judged_only_where_the_time_of_the_next_cycle_is_known() {
+    for (clock, expected) in [(1, vec![Rule::Overrun, Rule::CatchUp]), (7, vec![Rule::Overrun])] {
+        let mut script = Script::new(None);
+        for cycle in 1..=100 {
+            // On another clock, the thread skips the periods that it missed.
+            if clock == 1 || !(51..53).contains(&cycle) {
+                let time = Nanos(cycle * PERIOD * US);
+                script.call("clock_nanosleep", [clock, 1, 0, 0, 0, 0], time);
+                script.sleep(cycle * PERIOD, (120, WakeContext::Interrupt));
+                script.add(1, LEAVE);
+                script.now += if cycle == 50 { 2500 } else { 100 };
+            }
+        }
+        script.wait(101);
+        let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+        let found: Vec<Rule> = report.threads[0].breaches.iter().map(|one| one.rule).collect();
+        assert_eq!(found, expected, "{clock}");
+    }
+}
