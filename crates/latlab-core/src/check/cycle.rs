@@ -6,7 +6,7 @@ use super::marks::Marks;
 use super::rule::Rule;
 use super::wake_up::WakeUp;
 use crate::time::Nanos;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 /// A cycle in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,28 +108,55 @@ impl Finished {
     }
 }
 
-/// The periods of a thread: how often each occurred.
+/// The last periods of a thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Periods(BTreeMap<Nanos, u64>);
+pub(super) struct Periods {
+    recent: VecDeque<Nanos>,
+    /// The same, the shortest first.
+    sorted: Vec<Nanos>,
+}
 
-/// Largest number of different periods; further ones are not counted.
-const MOST: usize = 10_000;
+/// Largest number of periods whose median is taken.
+const RECENT: usize = 1000;
 
 impl Periods {
     pub(super) fn add(&mut self, period: Nanos) {
-        if self.0.len() < MOST || self.0.contains_key(&period) {
-            *self.0.entry(period).or_default() += 1;
+        if self.recent.len() == RECENT
+            && let Some(oldest) = self.recent.pop_front()
+            && let Ok(place) = self.sorted.binary_search(&oldest)
+        {
+            self.sorted.remove(place);
         }
+        self.recent.push_back(period);
+        let place = self.sorted.partition_point(|known| *known < period);
+        self.sorted.insert(place, period);
     }
 
     /// The median.
     pub(super) fn median(&self) -> Option<Nanos> {
-        let all: u64 = self.0.values().sum();
-        let mut before = 0;
-        let found = self.0.iter().find(|(_, count)| {
-            before += **count;
-            before * 2 >= all
-        });
-        found.map(|(period, _)| *period)
+        self.sorted.get(self.sorted.len().saturating_sub(1) / 2).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn period_of_a_thread_that_changes_it_is_the_new_one() {
+        let mut periods = Periods::default();
+        assert_eq!(periods.median(), None);
+        (0..20_000).for_each(|nth| periods.add(Nanos(1_000_000 + nth)));
+        (0..20_000).for_each(|nth| periods.add(Nanos(2_000_000 + nth % 3)));
+        assert_eq!(periods.median(), Some(Nanos(2_000_001)));
+    }
+
+    #[test]
+    fn period_is_the_lower_median() {
+        let mut periods = Periods::default();
+        for period in [4, 1, 3, 2] {
+            periods.add(Nanos(period));
+        }
+        assert_eq!(periods.median(), Some(Nanos(2)));
     }
 }

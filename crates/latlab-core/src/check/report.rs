@@ -55,7 +55,7 @@ pub struct CycleReport {
     pub waits_for: String,
     /// Number of complete cycles.
     pub count: u64,
-    /// Median time from one cycle to the next; none with a single cycle.
+    /// Median time from one cycle to the next, of the last 1000; none with a single cycle.
     pub period: Option<Nanos>,
     /// The deadline that the user gave.
     pub deadline: Option<Nanos>,
