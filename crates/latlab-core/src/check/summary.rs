@@ -12,6 +12,7 @@ use super::report::{
 use super::rule::{Level, RULES, Rule};
 use super::thread::Cyclic;
 use crate::time::Nanos;
+use std::collections::BTreeMap;
 
 impl ThreadReport {
     pub(super) fn of(
@@ -20,7 +21,11 @@ impl ThreadReport {
         frames: &mut dyn FnMut(u32, StackId) -> Vec<Frame>,
     ) -> ThreadReport {
         let thread = cyclic.thread;
-        let mut place_of = |stack| place(&frames(thread.pid, stack));
+        let mut places = BTreeMap::new();
+        let mut place_of = |stack| {
+            let named = places.entry(stack).or_insert_with(|| place(&frames(thread.pid, stack)));
+            named.clone()
+        };
         let cycle = CycleReport::of(&cyclic, deadline, &mut place_of);
         let mut breaches: Vec<BreachReport> = Vec::new();
         for breach in cyclic.breaches.take() {

@@ -324,6 +324,28 @@ fn overrun_that_waited_for_lock_of_the_kernel_names_it() {
 }
 
 #[test]
+fn stack_of_many_parts_is_named_once() {
+    let mut script = Script::new(None);
+    for cycle in 1..=100 {
+        script.wait(cycle);
+        for _ in 0..20 {
+            script.call("mmap", [0; 6], Nanos(0));
+            script.add(100, LEAVE);
+        }
+    }
+    script.wait(101);
+    let mut named = 0;
+    let mut name = |_, _| {
+        named += 1;
+        Vec::new()
+    };
+    let report = script.judge.report(&mut name, &|_| false);
+    assert!(report.threads[0].cycle.overruns > 90);
+    // For its parts, and for each of its breaches.
+    assert_eq!(named, 1 + report.threads[0].breaches.len());
+}
+
+#[test]
 fn overrun_has_its_parts_before_and_while_it_ran() {
     let cycle = Script::new(None).cycles(overrunning).cycle;
     assert_eq!(cycle.overruns, 1);
