@@ -20,6 +20,7 @@ mod summary;
 mod thread;
 mod wait;
 mod wake_up;
+mod watched;
 
 pub use breach::{Breach, Held};
 pub use call::takes_file;

@@ -216,7 +216,7 @@ pub fn check_events(events: impl Iterator<Item = Observed>) {
         if let EventKind::Enter { stack, .. } | EventKind::Fault { stack, .. } = &mut event.kind {
             *stack = observed.stack.and_then(|_| u32::try_from(nth).ok());
         }
-        judge.add(event);
+        judge.add(&event);
     }
     let report = judge.report(&mut |_, _| Vec::new(), &|_| true);
     check_report(&serde_json::to_string(&report).expect("it is plain data"));

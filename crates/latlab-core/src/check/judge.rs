@@ -3,8 +3,8 @@
 use super::breach::KEPT_BREACHES;
 use super::event::{Event, EventKind};
 use super::report::{Frame, Report, ThreadReport};
-use super::thread::Watched;
 use super::wake_up::WakeUp;
+use super::watched::Watched;
 use super::{Rule, StackId};
 use crate::time::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ impl Judge {
 
     /// Adds the next event. Events of threads that are not real-time are ignored, except those of
     /// processes.
-    pub fn add(&mut self, event: Event) {
+    pub fn add(&mut self, event: &Event) {
         let tid = event.thread.tid;
         match event.kind {
             EventKind::Exec | EventKind::Exit { last: false } => self.end(tid),
@@ -55,7 +55,7 @@ impl Judge {
 
     /// Adds a wake-up with its explanation. The events until its thread slept again must have been
     /// added before.
-    pub fn explain(&mut self, wake_up: WakeUp) {
+    pub fn explain(&mut self, wake_up: &WakeUp) {
         let ended = self.ended.iter_mut().rev();
         let thread = self.threads.get_mut(&wake_up.tid);
         let thread = thread.or(ended.into_iter().find(|one| one.thread.tid == wake_up.tid));
@@ -71,7 +71,7 @@ impl Judge {
 
     fn end(&mut self, tid: u32) {
         let Some(mut thread) = self.threads.remove(&tid) else { return };
-        thread.choose();
+        thread.end();
         let breached = thread.breached();
         if self.ended.len() < MOST || !breached.is_subset(&self.breached) {
             self.breached.extend(breached);
@@ -100,18 +100,15 @@ impl Judge {
         frames: &mut dyn FnMut(u32, StackId) -> Vec<Frame>,
         lazy: &dyn Fn(u32) -> bool,
     ) -> Report {
-        while let Some(tid) = self.threads.keys().next().copied() {
-            let Some(mut thread) = self.threads.remove(&tid) else { break };
-            thread.choose();
-            self.ended.push(thread);
-        }
+        self.ended.extend(std::mem::take(&mut self.threads).into_values());
         self.ended.sort_by_key(|thread| (thread.thread.pid, thread.thread.tid));
         let mut report = Report { notes: self.left_out_threads(), ..Report::default() };
         let mut left_out = 0;
         for thread in self.ended {
             let about = thread.thread;
-            left_out += thread.cyclic.as_ref().map_or(0, |cyclic| cyclic.breaches.left_out());
-            match thread.cyclic.filter(|cyclic| cyclic.cycles > 0) {
+            let cyclic = thread.into_cyclic();
+            left_out += cyclic.as_ref().map_or(0, |cyclic| cyclic.breaches.left_out());
+            match cyclic.filter(|cyclic| cyclic.cycles > 0) {
                 None => report.without_cycle.push(format!("{} [{}]", about.comm, about.tid)),
                 Some(cyclic) => {
                     let mut cyclic = cyclic;
@@ -141,7 +138,7 @@ impl Judge {
 impl Watched {
     /// The rules that it has breached in its cycles.
     fn breached(&self) -> BTreeSet<Rule> {
-        let cyclic = self.cyclic.as_ref().filter(|cyclic| cyclic.cycles > 0);
+        let cyclic = self.cyclic().filter(|cyclic| cyclic.cycles > 0);
         let in_cycles = cyclic.into_iter().flat_map(|cyclic| cyclic.breaches.rules());
         let whole = cyclic.into_iter().flat_map(|cyclic| cyclic.of_whole(false));
         in_cycles.chain(whole.map(|(rule, ..)| rule)).collect()

@@ -1,5 +1,6 @@
 //! Tests of the judge with made-up events.
 
+mod choice;
 mod missing;
 mod waits;
 
@@ -36,7 +37,7 @@ impl Script {
         self.now += after;
         let comm = Comm::from("loop");
         let thread = Thread { tid: 7, pid: 6, prio, policy, comm };
-        self.judge.add(Event { at: Nanos(self.now * US), thread, kind });
+        self.judge.add(&Event { at: Nanos(self.now * US), thread, kind });
     }
 
     fn call(&mut self, call: &'static str, arguments: [u64; 6], time: Nanos) {
@@ -72,7 +73,7 @@ impl Script {
             act(&mut self, cycle);
         }
         self.wait(101);
-        self.wake_ups.into_iter().for_each(|wake_up| self.judge.explain(wake_up));
+        self.wake_ups.iter().for_each(|wake_up| self.judge.explain(wake_up));
         let mut report = self.judge.report(&mut |_, stack| frames(stack), &|_| false);
         report.threads.pop().expect("it has a cycle")
     }
@@ -369,7 +370,7 @@ fn wake_up_explained_before_its_cycle_ends_belongs_to_it() {
     let at_once = |script: &mut Script, cycle| {
         overrunning(script, cycle);
         for wake_up in std::mem::take(&mut script.wake_ups) {
-            script.judge.explain(wake_up);
+            script.judge.explain(&wake_up);
         }
     };
     let cycle = Script::new(None).cycles(at_once).cycle;

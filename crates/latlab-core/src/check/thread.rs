@@ -1,4 +1,4 @@
-//! One thread: finds its cycle and judges what happens in it.
+//! One thread and a wait: judges what happens from the end of one such wait to the start of the next.
 
 use super::breach::{Breaches, Held, Moment};
 use super::call;
@@ -6,12 +6,12 @@ use super::cycle::{Cycle, Finished, Part, Periods, What};
 use super::event::{Event, EventKind, Locks, OutReason, StackId, Thread, WakeContext};
 use super::marks::Parts;
 use super::rule::Rule;
-use super::wait::{self, Candidates, Wait};
+use super::wait::{self, Wait};
 use super::wake_up::WakeUp;
 use crate::histogram::Histogram;
 use crate::time::Nanos;
 
-/// A thread with a known cycle.
+/// A thread whose cycle is that of a wait.
 #[derive(Debug)]
 pub(super) struct Cyclic {
     pub(super) thread: Thread,
@@ -307,7 +307,7 @@ impl Cyclic {
     }
 
     /// Adds an explained wake-up to the cycles that are kept, and keeps it for the one in progress.
-    fn explain(&mut self, wake_up: &WakeUp) {
+    pub(super) fn explain(&mut self, wake_up: &WakeUp) {
         for finished in self.overran.iter_mut().chain(&mut self.worst) {
             finished.add(wake_up);
         }
@@ -468,83 +468,8 @@ impl Cyclic {
     }
 }
 
-/// Waits after which the cycle is chosen.
-const ENOUGH: u32 = 32;
-/// Largest number of events kept until the cycle is known.
-const KEPT: usize = 100_000;
 /// Largest number of overruns of a thread that are explained, and of wake-ups of a cycle.
 const EXPLAINED: usize = 1000;
-
-/// A thread, with or without a known cycle.
-#[derive(Debug)]
-pub(super) struct Watched {
-    candidates: Candidates,
-    /// What happened so far, while the cycle is not known.
-    unknown: Option<Vec<Event>>,
-    /// Wake-ups so far, while the cycle is not known.
-    wake_ups: Vec<WakeUp>,
-    pub(super) cyclic: Option<Cyclic>,
-    pub(super) thread: Thread,
-    deadline: Option<Nanos>,
-}
-
-impl Watched {
-    pub(super) fn new(thread: Thread, deadline: Option<Nanos>) -> Watched {
-        let unknown = Some(Vec::new());
-        let (candidates, wake_ups) = (Candidates::default(), Vec::new());
-        Watched { candidates, unknown, wake_ups, cyclic: None, thread, deadline }
-    }
-
-    /// Adds an explained wake-up, whose events have been handled.
-    pub(super) fn explain(&mut self, wake_up: WakeUp) {
-        match &mut self.cyclic {
-            Some(cyclic) => cyclic.explain(&wake_up),
-            None if self.wake_ups.len() < EXPLAINED => self.wake_ups.push(wake_up),
-            None => {}
-        }
-    }
-
-    /// The median period, once it is known.
-    pub(super) fn period(&self) -> Option<Nanos> {
-        self.cyclic.as_ref()?.periods.median()
-    }
-
-    pub(super) fn handle(&mut self, event: Event) {
-        self.thread = event.thread;
-        let wait = Wait::of(&event.kind, event.thread.policy);
-        let count = wait.map_or(0, |wait| self.candidates.add(wait));
-        if let Some(cyclic) = &mut self.cyclic {
-            cyclic.handle(&event);
-            return;
-        }
-        let Some(unknown) = &mut self.unknown else { return };
-        unknown.push(event);
-        if unknown.len() > KEPT {
-            unknown.drain(..KEPT / 2);
-        }
-        if count >= ENOUGH {
-            self.choose();
-        }
-    }
-
-    /// Chooses the cycle from the waits so far, and judges what happened so far.
-    pub(super) fn choose(&mut self) {
-        if self.cyclic.is_some() {
-            return;
-        }
-        let (Some(wait), Some(unknown)) = (self.candidates.best(), self.unknown.take()) else {
-            return;
-        };
-        let mut cyclic = Cyclic::new(self.thread, wait, self.deadline);
-        for event in &unknown {
-            cyclic.handle(event);
-        }
-        for wake_up in std::mem::take(&mut self.wake_ups) {
-            cyclic.explain(&wake_up);
-        }
-        self.cyclic = Some(cyclic);
-    }
-}
 
 /// The time that a cycle has until the next one. A thread that skips the periods that have passed
 /// waits for a later one.

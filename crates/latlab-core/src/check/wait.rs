@@ -77,13 +77,24 @@ impl Wait {
     }
 
     /// Order in which waits are taken for that of the cycle: a timer before anything else.
-    fn rank(self) -> u8 {
+    pub(super) fn rank(self) -> u8 {
         match self {
             Wait::Period | Wait::Time { .. } | Wait::Timer { .. } | Wait::Signal => 0,
             Wait::Poll => 1,
             Wait::Read { .. } => 2,
             Wait::Futex => 3,
         }
+    }
+
+    /// Whether the call is a wait even if the thread does not sleep in it, as where the time that it
+    /// waits for is over. A call on a file may be no wait at all.
+    pub(super) fn counts_without_sleep(self) -> bool {
+        self.rank() == 0
+    }
+
+    /// Whether it is one of any number of waits, each for another file.
+    pub(super) fn is_of_file(self) -> bool {
+        matches!(self, Wait::Timer { .. } | Wait::Read { .. })
     }
 
     /// Whether the wait is on the wall clock.
@@ -120,32 +131,6 @@ pub(super) fn is_wait(arguments: &[u64; 6]) -> bool {
 pub(super) fn is_mutex(arguments: &[u64; 6]) -> bool {
     let word = arguments[2] & u64::from(u32::MAX);
     is_wait(arguments) && (word == 2 || word >> 31 == 1)
-}
-
-/// The waits of a thread so far.
-#[derive(Debug, Default)]
-pub(super) struct Candidates(Vec<(Wait, u32)>);
-
-/// Smallest number of waits that make a cycle.
-const FEWEST: u32 = 3;
-
-impl Candidates {
-    /// Adds a wait. Returns how many there have been.
-    pub(super) fn add(&mut self, wait: Wait) -> u32 {
-        if let Some((_, count)) = self.0.iter_mut().find(|(known, _)| *known == wait) {
-            *count += 1;
-            return *count;
-        }
-        self.0.push((wait, 1));
-        1
-    }
-
-    /// The wait of the cycle: of those that are not rare, the one with the best rank.
-    pub(super) fn best(&self) -> Option<Wait> {
-        let most = self.0.iter().map(|(_, count)| *count).max()?;
-        let frequent = self.0.iter().filter(|(_, count)| *count >= FEWEST.max(most / 20));
-        frequent.min_by_key(|(wait, count)| (wait.rank(), u32::MAX - count)).map(|(wait, _)| *wait)
-    }
 }
 
 /// The time at which a wait for a time is due, on `CLOCK_MONOTONIC`. None if it is on another clock.

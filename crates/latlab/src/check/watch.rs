@@ -211,7 +211,7 @@ impl Watching {
         self.stacks.end_batch();
         self.marks.update(&mut self.checker);
         let Ok(wake_ups) = &mut self.wake_ups else { return Ok(()) };
-        wake_ups.take().into_iter().for_each(|wake_up| self.judge.explain(wake_up));
+        wake_ups.take().iter().for_each(|wake_up| self.judge.explain(wake_up));
         wake_ups.set_above(self.judge.shortest_deadline().map_or(UNKNOWN, explained_above))
     }
 
@@ -312,7 +312,7 @@ fn add(judge: &mut Judge, stacks: &mut Stacks, observed: Observed) {
     if event.kind == (EventKind::Exit { last: true }) {
         stacks.end(thread.pid);
     }
-    judge.add(event);
+    judge.add(&event);
 }
 
 /// What the check can't see on this kernel, or has lost.

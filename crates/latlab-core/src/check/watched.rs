@@ -1,0 +1,131 @@
+//! A thread and the waits that may be that of its cycle. It is judged by each of them from the first one
+//! on, as the right one may be known only at the end.
+
+use super::event::{Event, EventKind, Thread};
+use super::thread::Cyclic;
+use super::wait::Wait;
+use super::wake_up::WakeUp;
+use crate::time::Nanos;
+use std::cmp::Reverse;
+
+/// A thread, with or without a known cycle.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub(super) thread: Thread,
+    deadline: Option<Nanos>,
+    candidates: Vec<Candidate>,
+    /// The start of the call in progress, if it is a wait that has not counted.
+    start: Option<(Wait, Event)>,
+}
+
+/// A thread judged by one of its waits.
+#[derive(Debug)]
+struct Candidate {
+    /// How often it waited.
+    count: u64,
+    cyclic: Cyclic,
+}
+
+/// Smallest number of waits that make a cycle.
+const FEWEST: u64 = 3;
+/// A wait is rare if it is less than this part of the most frequent one.
+const RARE: u64 = 20;
+/// Largest number of files by whose waits a thread is judged: those for which it waited most.
+const FILES: usize = 4;
+
+impl Watched {
+    pub(super) fn new(thread: Thread, deadline: Option<Nanos>) -> Watched {
+        Watched { thread, deadline, candidates: Vec::new(), start: None }
+    }
+
+    pub(super) fn handle(&mut self, event: &Event) {
+        self.thread = event.thread;
+        for candidate in &mut self.candidates {
+            candidate.cyclic.handle(event);
+        }
+        match &event.kind {
+            EventKind::Enter { .. } => {
+                let wait = Wait::of(&event.kind, event.thread.policy);
+                self.start = wait.map(|wait| (wait, event.clone()));
+                if wait.is_some_and(Wait::counts_without_sleep) {
+                    self.count();
+                }
+            }
+            EventKind::Out { reason, .. } if reason.is_sleep() => {
+                if let Some(new) = self.count() {
+                    new.handle(event);
+                }
+            }
+            EventKind::Leave { .. } => self.start = None,
+            _ => {}
+        }
+    }
+
+    /// Counts the wait in progress. Returns the judge of a new one, which has handled its start.
+    fn count(&mut self) -> Option<&mut Cyclic> {
+        let (wait, start) = self.start.take()?;
+        let known = self.candidates.iter_mut().find(|candidate| candidate.cyclic.wait == wait);
+        if let Some(known) = known {
+            known.count += 1;
+            return None;
+        }
+        if wait.is_of_file() {
+            self.make_room();
+        }
+        let mut cyclic = Cyclic::new(self.thread, wait, self.deadline);
+        cyclic.handle(&start);
+        self.candidates.push(Candidate { count: 1, cyclic });
+        self.candidates.last_mut().map(|candidate| &mut candidate.cyclic)
+    }
+
+    /// Makes room for the wait for one more file.
+    fn make_room(&mut self) {
+        let all = self.candidates.iter().enumerate();
+        let files = all.filter(|(_, candidate)| candidate.cyclic.wait.is_of_file());
+        let by_count =
+            |(_, one): &(usize, &Candidate)| (one.count, Reverse(one.cyclic.wait.rank()));
+        let mut files: Vec<(usize, &Candidate)> = files.collect();
+        files.sort_by_key(by_count);
+        if let Some((rarest, _)) = files.first().filter(|_| files.len() >= FILES) {
+            self.candidates.swap_remove(*rarest);
+        }
+    }
+
+    /// Adds an explained wake-up, whose events have been handled.
+    pub(super) fn explain(&mut self, wake_up: &WakeUp) {
+        for candidate in &mut self.candidates {
+            candidate.cyclic.explain(wake_up);
+        }
+    }
+
+    /// The median period, once it is known.
+    pub(super) fn period(&self) -> Option<Nanos> {
+        self.cyclic()?.periods.median()
+    }
+
+    /// The thread judged by the wait of its cycle, from what is known so far.
+    pub(super) fn cyclic(&self) -> Option<&Cyclic> {
+        Some(&self.candidates.get(self.best()?)?.cyclic)
+    }
+
+    /// The same, at the end.
+    pub(super) fn into_cyclic(mut self) -> Option<Cyclic> {
+        let best = self.best()?;
+        Some(self.candidates.swap_remove(best).cyclic)
+    }
+
+    /// The thread has ended: keeps only the wait of its cycle.
+    pub(super) fn end(&mut self) {
+        let best = self.best().map(|best| self.candidates.swap_remove(best));
+        self.candidates = best.into_iter().collect();
+    }
+
+    /// The wait of the cycle: of those that are not rare, the one with the best rank.
+    fn best(&self) -> Option<usize> {
+        let most = self.candidates.iter().map(|candidate| candidate.count).max()?;
+        let all = self.candidates.iter().enumerate();
+        let frequent = all.filter(|(_, one)| one.count >= FEWEST.max(most / RARE));
+        let best = frequent.min_by_key(|(_, one)| (one.cyclic.wait.rank(), Reverse(one.count)));
+        best.map(|(place, _)| place)
+    }
+}
