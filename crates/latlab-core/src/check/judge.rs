@@ -69,6 +69,15 @@ impl Judge {
         self.deadline.or_else(|| self.threads.values().filter_map(Watched::period).min())
     }
 
+    /// Watching ends at that time, until which all events have been added. A cycle in progress that is
+    /// past its deadline, or without one lasts longer than a period, overran, if its thread is still
+    /// real-time.
+    pub fn stop(&mut self, at: Nanos, is_realtime: &dyn Fn(u32) -> bool) {
+        for (_, thread) in self.threads.iter_mut().filter(|(tid, _)| is_realtime(**tid)) {
+            thread.stop(at);
+        }
+    }
+
     fn end(&mut self, tid: u32) {
         let Some(mut thread) = self.threads.remove(&tid) else { return };
         thread.end();

@@ -252,11 +252,9 @@ impl Cyclic {
     }
 
     fn end_cycle(&mut self, at: Nanos, kind: &EventKind) {
-        let Some(mut cycle) = self.cycle.take() else { return };
-        cycle.marks.end_all(at, cycle.away);
-        self.parts.add(&cycle.marks);
-        // Of the cycles that are kept, only the longest needs them.
-        let marks = std::mem::take(&mut cycle.marks);
+        if self.cycle.is_none() {
+            return;
+        }
         if let EventKind::Enter { locks, stack, time, .. } = kind {
             (self.locks, self.wait_stack) = (*locks, *stack);
             self.repeated += u64::from(std::mem::replace(&mut self.asked, *time) == *time);
@@ -264,13 +262,38 @@ impl Cyclic {
         // The wait of a condition is on it only where it has a time.
         let on_wall_clock = self.wait.is_on_wall_clock() || wait::is_on_wall_clock(kind);
         self.on_wall_clock += u64::from(on_wall_clock);
+        self.finish_cycle(at, wait::due(self.wait, at, kind), stack(kind));
+    }
+
+    /// Watching ends. A cycle in progress that is past its limit ends there: the thread may hang in it.
+    /// What else breached a rule in it does not count, as its loop may be over.
+    pub(super) fn stop(&mut self, at: Nanos) {
+        let limit = self.deadline.or(self.periods.median());
+        let Some((cycle, limit)) = self.cycle.as_ref().zip(limit) else { return };
+        if at - cycle.due <= limit {
+            return;
+        }
+        self.enter_cpu(at);
+        self.end_fault(None);
+        self.breaches.forget();
+        let stack = self.call.as_ref().and_then(|call| stack(&call.kind));
+        self.finish_cycle(at, None, stack);
+    }
+
+    /// Ends the cycle in progress, if there is one, and judges its time. `known` is the time at which
+    /// the next one is due.
+    fn finish_cycle(&mut self, at: Nanos, known: Option<Nanos>, stack: Option<StackId>) {
+        let Some(mut cycle) = self.cycle.take() else { return };
+        cycle.marks.end_all(at, cycle.away);
+        self.parts.add(&cycle.marks);
+        // Of the cycles that are kept, only the longest needs them.
+        let marks = std::mem::take(&mut cycle.marks);
         let (due, start) = (cycle.due, cycle.start);
         let number = self.cycles;
         let mut finished = Finished { number, cycle, end: at, wake_ups: Vec::new() };
         self.wake_ups.iter().for_each(|wake_up| finished.add(wake_up));
         self.wake_ups.retain(|wake_up| wake_up.slept >= at);
         let period = self.periods.median();
-        let known = wait::due(self.wait, at, kind);
         let next = known.or(period.map(|period| due + period));
         let limit = self.deadline.or(next.map(|next| limit(next - due, period)));
         let limit = limit.filter(|limit| *limit > Nanos(0) && finished.response() > *limit);
@@ -280,7 +303,7 @@ impl Cyclic {
             let part = marks.at(due + limit).map(str::to_owned);
             let moment = Moment { cycle: self.cycles, offset: at - start, part };
             let over = (Rule::Overrun, "overrun".to_owned());
-            self.breaches.add(over, stack(kind), moment, finished.response(), None);
+            self.breaches.add(over, stack, moment, finished.response(), None);
             if self.overran.len() < EXPLAINED {
                 self.overran.push(finished.clone());
             }
@@ -293,7 +316,7 @@ impl Cyclic {
         if absolute && self.cycles > 0 && period.is_some_and(late) {
             let moment = Moment { cycle: self.cycles, offset: at - start, part: None };
             let over = (Rule::CatchUp, "missed period run late".to_owned());
-            self.breaches.add(over, stack(kind), moment, Nanos(0), None);
+            self.breaches.add(over, stack, moment, Nanos(0), None);
         }
         self.breaches.complete();
         self.cycles += 1;

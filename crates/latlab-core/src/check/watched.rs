@@ -114,6 +114,13 @@ impl Watched {
         Some(self.candidates.swap_remove(best).cyclic)
     }
 
+    /// Watching ends at that time.
+    pub(super) fn stop(&mut self, at: Nanos) {
+        for candidate in &mut self.candidates {
+            candidate.cyclic.stop(at);
+        }
+    }
+
     /// The thread has ended: keeps only the wait of its cycle.
     pub(super) fn end(&mut self) {
         let best = self.best().map(|best| self.candidates.swap_remove(best));

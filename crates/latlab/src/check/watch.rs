@@ -144,6 +144,9 @@ impl Watching {
             let gone = proc::has_process_ended(pid, start.as_deref());
             ended = gone.then(|| End::at(format!("the process ended after {}", self.elapsed())));
         }
+        if ended.is_none() {
+            self.stop()?;
+        }
         let name = Root::default().text(format!("proc/{pid}/comm")).unwrap_or_default();
         self.finish(format!("{name} [{pid}]"), ended)
     }
@@ -176,6 +179,7 @@ impl Watching {
             ended = status.map(|status| self.end(status));
         }
         if ended.is_none() {
+            self.stop()?;
             program.end(PATIENCE).map_err(|e| failed(&name, e))?;
         }
         let words = words.iter().map(|word| word.to_string_lossy());
@@ -248,6 +252,14 @@ impl Watching {
     fn forget_wake_ups(&mut self, threads: impl IntoIterator<Item = u32>) -> Result<()> {
         let Ok(wake_ups) = &mut self.wake_ups else { return Ok(()) };
         threads.into_iter().try_for_each(|thread| wake_ups.forget(thread))
+    }
+
+    /// Watching ends while the program runs.
+    fn stop(&mut self) -> Result<()> {
+        let at = clock::now();
+        self.read()?;
+        self.judge.stop(at, &proc::is_realtime);
+        Ok(())
     }
 
     fn finish(mut self, program: String, ended: Option<End>) -> Result<Report> {

@@ -69,6 +69,14 @@ fn has_ended(thread: u32) -> bool {
         .is_some_and(|fields| matches!(fields.first().map(String::as_str), None | Some("Z" | "X")))
 }
 
+/// Whether a thread has a real-time policy or `SCHED_DEADLINE`.
+pub(crate) fn is_realtime(thread: u32) -> bool {
+    let policy = stat(thread).and_then(|fields| fields.get(POLICY)?.parse().ok());
+    matches!(policy, Some(1 | 2 | 6))
+}
+
+/// The place of the scheduling policy among the fields that [`stat`] returns.
+const POLICY: usize = 38;
 /// The place of the start time among the fields that [`stat`] returns.
 const START: usize = 19;
 

@@ -1,6 +1,6 @@
 /* Real-time programs, each with one fault in its cycle; marks tell the lines. On arm64 the start of a
  * function grows the stack. The first argument names the fault; `none`, `timer`, `busy` and `calls` are
- * correct, `endless` logs for ever, `dies` until it is aborted. */
+ * correct, `endless` logs for ever, `dies` until it is aborted, `hangs` waits for ever. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -157,6 +157,8 @@ static void act(const char *fault, int cycle)
 {
 	if (!strcmp(fault, "dies") && cycle == CYCLES / 2)
 		abort();
+	if (!strcmp(fault, "hangs") && cycle == CYCLES / 2)
+		pause();
 	if (!strcmp(fault, "fault")) {
 		page += 4096;
 		touch_page();
