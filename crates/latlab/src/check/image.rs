@@ -275,28 +275,44 @@ fn bias(file: &CodeFile, part: &Mapped) -> Option<u64> {
 
 /// Whether the dynamic linker binds the functions of libraries when they are first called.
 pub(crate) fn binds_lazily(file: File) -> bool {
-    /// Tags and flags of the dynamic section (`elf.h`).
-    const JMPREL: u64 = 23;
-    const BIND_NOW: u64 = 24;
-    const FLAGS: (u64, u64) = (30, 8);
-    const FLAGS_1: (u64, u64) = (0x6fff_fffb, 1);
     let cache = ReadCache::new(file);
     let Ok(object) = object::File::parse(&cache) else { return false };
     let data = object.section_by_name(".dynamic").and_then(|section| section.data().ok());
     let (words, _) = data.unwrap_or_default().as_chunks::<8>();
     let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
-    let (entries, _) = words.as_chunks::<2>();
+    is_lazy(words.as_chunks::<2>().0)
+}
+
+/// Whether a dynamic section with these tags and values has functions that are bound when they are first
+/// called. A file that needs no library, as a static PIE, may have relocations in their place.
+fn is_lazy(entries: &[[u64; 2]]) -> bool {
+    /// Tags and flags of the dynamic section (`elf.h`).
+    const NEEDED: u64 = 1;
+    const JMPREL: u64 = 23;
+    const BIND_NOW: u64 = 24;
+    const FLAGS: (u64, u64) = (30, 8);
+    const FLAGS_1: (u64, u64) = (0x6fff_fffb, 1);
+    let has = |wanted| entries.iter().any(|[tag, _]| *tag == wanted);
     let at_once = |[tag, value]: &[u64; 2]| {
         *tag == BIND_NOW
             || (*tag == FLAGS.0 && value & FLAGS.1 != 0)
             || (*tag == FLAGS_1.0 && value & FLAGS_1.1 != 0)
     };
-    entries.iter().any(|[tag, _]| *tag == JMPREL) && !entries.iter().any(at_once)
+    has(NEEDED) && has(JMPREL) && !entries.iter().any(at_once)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_files_that_need_a_library_bind_lazily() {
+        let (needed, jump_relocations, now) = ([1, 9], [23, 0x1000], [30, 8]);
+        assert!(is_lazy(&[needed, jump_relocations]));
+        assert!(!is_lazy(&[needed, jump_relocations, now]));
+        assert!(!is_lazy(&[needed]));
+        assert!(!is_lazy(&[jump_relocations]));
+    }
 
     #[test]
     fn other_code_in_place_of_known_code_is_not_added() {
