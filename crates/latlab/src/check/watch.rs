@@ -377,9 +377,16 @@ fn reading_failed(error: std::io::Error) -> Failure {
     failed("the events can't be read", error)
 }
 
-/// Refuses a process that is not there, is a kernel thread, or is of another architecture.
+/// Refuses a process that is not there, is only a thread or a kernel thread, or is of another
+/// architecture.
 fn refuse_unsuitable(pid: u32, name: &str) -> Result<()> {
     proc::threads(pid)?;
+    if let Some(process) = proc::process_of(pid).filter(|process| *process != pid) {
+        return Err(Failure::Failed(format!(
+            "{name}: it is a thread of process {process}, all threads of which are checked: give \
+             --pid {process}"
+        )));
+    }
     let root = Root::default();
     let exe = format!("{}/exe", proc::folder(pid));
     if root.link(&exe).is_none() {

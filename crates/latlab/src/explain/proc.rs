@@ -26,15 +26,17 @@ pub(crate) fn threads(pid: u32) -> Result<Vec<u32>> {
     let all = root.names(format!("proc/{pid}/task"));
     let all: Vec<u32> = all.iter().filter_map(|name| name.parse().ok()).collect();
     // For a thread id, /proc lists the threads of its process, too.
-    let is_process = root.text(format!("proc/{pid}/status")).is_some_and(|status| {
-        let tgid = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-        tgid.is_some_and(|tgid| tgid.trim() == pid.to_string())
-    });
     match all.is_empty() {
         true => Err(Failure::Failed(format!("--pid {pid}: there is no such task"))),
-        false if is_process => Ok(all),
+        false if process_of(pid) == Some(pid) => Ok(all),
         false => Ok(vec![pid]),
     }
+}
+
+/// The process of a thread.
+pub(crate) fn process_of(thread: u32) -> Option<u32> {
+    let status = Root::default().text(format!("proc/{thread}/status"))?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
 /// Whether a process has ended: all of its threads have, or its id belongs to another one, which

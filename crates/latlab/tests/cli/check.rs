@@ -441,6 +441,14 @@ fn program_that_cannot_be_checked_is_refused() {
     refused(&thirty_two, "", 3, &["32-bit program"]);
     latlab("check --pid 2").assert_refused(2, &["kernel thread"]);
     latlab("check --pid 4194304").assert_refused(2, &["4194304", "no such task"]);
+    let of_thread = std::thread::spawn(|| {
+        let own = std::fs::read_link("/proc/thread-self").expect("it is there");
+        let tid = own.file_name().expect("it is that of a thread").to_string_lossy();
+        latlab(&format!("check --pid {tid}"))
+    });
+    let of_thread = of_thread.join().expect("it ends");
+    let process = format!("give --pid {}", std::process::id());
+    of_thread.assert_refused(2, &["it is a thread of process", &process]);
     let sleeper = Running::start(Command::new("sleep").arg("60"));
     let words = format!("check --pid {} --for 100ms", sleeper.pid());
     latlab(&words).assert_refused(2, &["no thread was real-time"]);
