@@ -1,6 +1,6 @@
 //! Claims: locks on work that only one latlab at a time may do on a machine.
 
-use crate::lock::{self, FOLDER};
+use crate::lock::{self, FOLDER, Found};
 use crate::root::Root;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -44,7 +44,7 @@ pub(crate) fn sweep(root: &Root) {
     let paths = entries.map(|entry| entry.path());
     for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "lock")) {
         // It can be locked only if its owner has ended.
-        if let Ok(Some(_locked)) = lock::found(&path) {
+        if let Ok(Found::Free(_locked)) = lock::found(&path) {
             // The socket of its owner ([`crate::listener`]).
             let _ = fs::remove_file(path.with_extension("sock"));
             let _ = fs::remove_file(&path);

@@ -6,6 +6,7 @@
 
 mod entry;
 mod error;
+mod holder;
 mod identity;
 mod journal;
 mod made;

@@ -91,23 +91,38 @@ fn uninterrupted(mut wait: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Locks a file if it exists. None where it does not, and where another process has locked it.
-pub(crate) fn found(path: &Path) -> io::Result<Option<File>> {
-    let file = match OpenOptions::new().read(true).write(true).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file?,
-    };
-    match file.try_lock() {
-        Ok(()) => Ok(is_at(&file, path)?.then_some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
+/// A file that may exist, and may be locked.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// It is locked for the caller now.
+    Free(File),
+    /// Another process has locked it.
+    InUse,
+    /// There is no such file.
+    Gone,
+}
+
+/// Locks a file if it exists.
+pub(crate) fn found(path: &Path) -> io::Result<Found> {
+    loop {
+        let file = match OpenOptions::new().read(true).write(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Gone),
+            file => file?,
+        };
+        match file.try_lock() {
+            Ok(()) if is_at(&file, path)? => return Ok(Found::Free(file)),
+            // Its owner removed or replaced it before it was locked here.
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(Found::InUse),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
 }
 
 /// Removes the file if its owner was killed. Returns whether it was removed.
 pub(crate) fn sweep(path: &Path) -> bool {
     // Removed while it is locked, as its owner would.
-    found(path).ok().flatten().is_some_and(|_locked| fs::remove_file(path).is_ok())
+    matches!(found(path), Ok(Found::Free(_locked)) if fs::remove_file(path).is_ok())
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -139,7 +154,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("7.journal");
         let first = take(&path).unwrap().unwrap();
-        assert!(take(&path).unwrap().is_none() && found(&path).unwrap().is_none() && !sweep(&path));
+        assert!(take(&path).unwrap().is_none() && !sweep(&path));
+        assert!(matches!(found(&path).unwrap(), Found::InUse));
         assert!(is_at(&first, &path).unwrap());
         // Its owner replaces it, as a journal that is written again.
         let other = folder.path().join("new");
@@ -147,9 +163,10 @@ mod tests {
         fs::rename(&other, &path).unwrap();
         assert!(!is_at(&first, &path).unwrap() && is_at(&second, &path).unwrap());
         drop(first);
-        assert!(found(&path).unwrap().is_none(), "the lock belongs to the new file");
+        assert!(matches!(found(&path).unwrap(), Found::InUse), "the lock belongs to the new file");
         fs::remove_file(&path).unwrap();
         assert!(!is_at(&second, &path).unwrap());
+        assert!(matches!(found(&path).unwrap(), Found::Gone));
         assert!(take(&path).unwrap().is_some(), "a removed file is not locked");
     }
 
@@ -166,7 +183,10 @@ mod tests {
                         let turn = LockFile::of_journals(&root).unwrap();
                         assert!(is_at(&turn.0, &turn.1).unwrap());
                         sender.send(1).unwrap();
-                        assert!(found(&turn.1).unwrap().is_none(), "no other thread has it");
+                        assert!(
+                            matches!(found(&turn.1).unwrap(), Found::InUse),
+                            "only this thread has it"
+                        );
                         sender.send(-1).unwrap();
                     }
                 })

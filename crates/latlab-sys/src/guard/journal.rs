@@ -1,7 +1,7 @@
 //! Journals: the files that list what a run has changed.
 
 use super::entry::Entry;
-use crate::lock::{self, FOLDER};
+use crate::lock::{self, FOLDER, Found};
 use crate::root::Root;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -13,6 +13,17 @@ use std::path::{Path, PathBuf};
 pub(super) struct Content {
     pub(super) pid: u32,
     pub(super) entries: Vec<Entry>,
+}
+
+/// The result of taking over a journal.
+#[derive(Debug)]
+pub(super) enum TakeOver {
+    /// This process has it now.
+    Done(Journal),
+    /// Its owner has not ended wholly, or another latlab has taken it over.
+    InUse,
+    /// There is no such journal.
+    Gone,
 }
 
 /// A journal that this process has locked.
@@ -37,10 +48,13 @@ impl Journal {
         }
     }
 
-    /// Takes over a journal whose owner has ended. None where its owner lives, or another latlab
-    /// has taken it over.
-    pub(super) fn abandoned(path: &Path) -> io::Result<Option<Journal>> {
-        Ok(lock::found(path)?.map(|file| Journal(file, path.to_owned())))
+    /// Takes over a journal whose owner has ended.
+    pub(super) fn take_over(path: &Path) -> io::Result<TakeOver> {
+        Ok(match lock::found(path)? {
+            Found::Free(file) => TakeOver::Done(Journal(file, path.to_owned())),
+            Found::InUse => TakeOver::InUse,
+            Found::Gone => TakeOver::Gone,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -1,12 +1,20 @@
 //! Restoring what runs have left changed that were killed.
 
 use super::entry::{self, Entry, Outcome};
-use super::journal::{self, Content, Journal, damaged, is_damage, journals, read, set_aside};
+use super::holder::Holder;
+use super::journal::{self, Content, Journal, TakeOver};
+use super::journal::{damaged, is_damage, journals, read, set_aside};
 use crate::lock::{self, FOLDER};
+use crate::procfs::Life;
 use crate::root::Root;
-use crate::{claim, process};
+use crate::{claim, clock, process};
+use latlab_core::time::Nanos;
 use std::path::Path;
 use std::{fs, io};
+
+/// How long a process may take to end, or another latlab to restore a journal, before it is reported.
+const PATIENCE: Nanos = Nanos::from_secs(3);
+const STEP: Nanos = Nanos::from_millis(10);
 
 /// The result of [`super::Guard::recover_all`].
 #[derive(Debug)]
@@ -15,6 +23,8 @@ pub struct Recovery {
     pub said: Vec<String>,
     /// Whether everything was restored and every journal could be read.
     pub complete: bool,
+    /// A sentence for each latlab that runs and has changed knobs, which it restores itself.
+    pub held: Vec<String>,
 }
 
 /// Restores what all killed runs have left changed below `root`, and removes their other files.
@@ -22,10 +32,11 @@ pub(super) fn recover(root: &Root) -> Recovery {
     claim::sweep(root);
     lock::sweep(&root.path(FOLDER).join("turn"));
     journal::sweep(root);
-    let mut all = Recovery { said: Vec::new(), complete: true };
+    let mut all = Recovery { said: Vec::new(), complete: true, held: Vec::new() };
+    let end = clock::now() + PATIENCE;
     let done = journals(root).map(|paths| {
         for path in paths {
-            if let Err(error) = recover_one(root, &path, &mut all) {
+            if let Err(error) = recover_one(root, &path, end, &mut all) {
                 all.failed(&path, &error);
             }
         }
@@ -36,8 +47,8 @@ pub(super) fn recover(root: &Root) -> Recovery {
     all
 }
 
-fn recover_one(root: &Root, path: &Path, all: &mut Recovery) -> io::Result<()> {
-    let Some(journal) = Journal::abandoned(path)? else { return Ok(()) };
+fn recover_one(root: &Root, path: &Path, end: Nanos, all: &mut Recovery) -> io::Result<()> {
+    let Some(journal) = take_over(root, path, end, all)? else { return Ok(()) };
     if fs::metadata(path)?.len() == 0 {
         // Nothing was changed yet.
         journal.remove();
@@ -57,7 +68,41 @@ fn recover_one(root: &Root, path: &Path, all: &mut Recovery) -> io::Result<()> {
     Ok(())
 }
 
+/// Takes over a journal. Waits until `end` where its owner has not ended wholly, or another latlab
+/// restores it: a process that is killed has its files open and locked for a while. None where nothing
+/// is left to restore, or it is still in use then.
+fn take_over(
+    root: &Root,
+    path: &Path,
+    end: Nanos,
+    all: &mut Recovery,
+) -> io::Result<Option<Journal>> {
+    loop {
+        match Journal::take_over(path)? {
+            TakeOver::Done(journal) => return Ok(Some(journal)),
+            TakeOver::Gone => return Ok(None),
+            TakeOver::InUse => {}
+        }
+        let Some(holder) = Holder::of(root, path)? else { return Ok(None) };
+        if matches!(holder.life, Life::Runs | Life::Stopped) || clock::now() >= end {
+            all.add(&holder);
+            return Ok(None);
+        }
+        clock::sleep_for(STEP);
+    }
+}
+
 impl Recovery {
+    /// A journal is in use. A run that goes on restores its knobs itself.
+    fn add(&mut self, holder: &Holder) {
+        if holder.life == Life::Runs {
+            self.held.push(holder.to_string());
+        } else {
+            self.complete = false;
+            self.said.push(holder.to_string());
+        }
+    }
+
     /// A journal or their folder can't be read. Those of root are no business of other users.
     fn failed(&mut self, path: &Path, error: &io::Error) {
         if error.kind() == io::ErrorKind::PermissionDenied && !process::is_root() {

@@ -12,7 +12,7 @@ use crate::mechanism;
 use latlab_core::mechanism::configuration::{self, Configuration};
 use latlab_core::time::Nanos;
 use latlab_sys::capabilities::Purpose;
-use latlab_sys::guard::Guard;
+use latlab_sys::guard::{Guard, Recovery};
 use latlab_sys::root::Root;
 use latlab_sys::signal::{Event, Signals};
 use latlab_sys::{clock, file, peer, process};
@@ -44,7 +44,7 @@ Examples:
 /// adapt.toml prints the default).
 ///
 /// Exit codes: 0 success; 1 --replay decides differently; 2 another latlab adapts this machine,
-/// this one fails, or --restore can't restore all knobs; 3 this machine can't be adapted.
+/// this one fails, or knobs are not restored after --restore; 3 this machine can't be adapted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Adapt {
@@ -212,14 +212,19 @@ fn restore() -> Result<()> {
         let why = "only root can restore knobs: run latlab as root";
         return Err(Failure::Unsupported(why.to_owned()));
     }
-    let mended = Guard::recover_all(&Root::default());
-    if mended.said.is_empty() {
+    let Recovery { said, held, complete } = Guard::recover_all(&Root::default());
+    let sentences = [said, held.clone()].concat();
+    if sentences.is_empty() {
         return format::show("no knob needs to be restored\n");
     }
-    let shown = format::show(&(mended.said.join("\n") + "\n"));
-    let incomplete = || {
-        let why = "not all knobs could be restored: fix the causes above and try again";
-        Failure::Failed(why.to_owned())
+    let shown = format::show(&(sentences.join("\n") + "\n"));
+    let fail = |why: &str| Err(Failure::Failed(why.to_owned()));
+    let restored = match (complete, held.is_empty()) {
+        (true, true) => Ok(()),
+        (true, false) => {
+            fail("not all knobs have their old values: a latlab that runs has changed them")
+        }
+        (false, _) => fail("not all knobs could be restored: fix the causes above and try again"),
     };
-    worse(if mended.complete { Ok(()) } else { Err(incomplete()) }, shown)
+    worse(restored, shown)
 }

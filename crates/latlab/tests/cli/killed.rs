@@ -81,6 +81,43 @@ fn knob_changed_after_the_kill_is_left_alone() {
     drop(before);
 }
 
+/// A killed process ends some time after its parent has sent the signal.
+#[test]
+fn restore_beside_a_run_says_so_and_waits_for_one_that_is_killed() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let before = knob::restore_on_drop();
+    let folder = folder();
+    let start = |words| with_own_journal(folder.path(), words);
+    let mut killed = Running::start(&mut start("run cyclic --for 60s --set stat_interval=7"));
+    killed.wait_until_measuring();
+    let restore = || run(&mut start("adapt --restore"));
+    let held = format!("latlab {} still holds stat_interval", killed.pid());
+    let runs = restore();
+    assert_eq!((runs.code(), knob::read().as_str()), (Some(2), "7"), "{runs:?}");
+    assert!(runs.stdout.contains(&format!("{held}: it runs")), "{runs:?}");
+    let beside = run(&mut start("run cyclic --for 50ms --cpus 0 --json"));
+    assert_eq!(beside.code(), Some(0), "{beside:?}");
+    assert!(!beside.stdout.contains("still holds"), "{beside:?}");
+    killed.signal("STOP");
+    wait_until("it is stopped", || {
+        crate::program::field(killed.pid(), "State").is_some_and(|state| state.starts_with('T'))
+    });
+    let stopped = restore();
+    assert_eq!((stopped.code(), knob::read().as_str()), (Some(2), "7"), "{stopped:?}");
+    assert!(stopped.stdout.contains(&held) && stopped.stdout.contains("is stopped"), "{stopped:?}");
+    let beside = run(&mut start("run cyclic --for 50ms --cpus 0 --json"));
+    let warnings = beside.record().warnings;
+    assert!(warnings.iter().any(|warning| warning.text.contains(&held)), "{warnings:?}");
+    killed.signal("KILL");
+    let restored = restore();
+    assert_eq!((restored.code(), knob::read()), (Some(0), before.0.clone()), "{restored:?}");
+    assert!(restored.stdout.contains("was killed; stat_interval"), "{restored:?}");
+    assert_eq!(killed.finish().signal(), Some(9));
+}
+
 #[test]
 fn journal_that_can_not_be_read_is_kept_until_it_can() {
     let Some(KilledRun { folder, before, _lock }) = KilledRun::new() else { return };

@@ -1,7 +1,8 @@
 //! Tests of journals whose owner is killed while it writes them.
 
+use super::super::journal::TakeOver;
 use super::super::*;
-use super::small;
+use super::{SWAP, killed, small, value};
 use crate::lock;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -29,6 +30,14 @@ impl Drop for Killed {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// The journal of a process that has ended.
+fn abandoned(path: &Path) -> Option<Journal> {
+    match Journal::take_over(path).unwrap() {
+        TakeOver::Done(journal) => Some(journal),
+        TakeOver::InUse | TakeOver::Gone => None,
     }
 }
 
@@ -71,7 +80,7 @@ fn journal_of_a_hundred_entries_is_complete_whenever_its_owner_is_killed() {
         drop(copy);
         assert_complete(&path);
         journal::sweep(&root);
-        Journal::abandoned(&path).unwrap().expect("its owner has ended").remove();
+        abandoned(&path).expect("its owner has ended").remove();
         assert_eq!(fs::read_dir(&journals_folder).unwrap().count(), 0, "all files are removed");
     }
 }
@@ -82,7 +91,7 @@ fn journal_stays_locked_when_it_is_rewritten() {
     let mut guard = Guard::new(root.clone());
     for value in ["5", "6", "7"] {
         guard.set("swappiness", value, "for a test").unwrap();
-        assert!(Journal::abandoned(&journals(&root).unwrap()[0]).unwrap().is_none());
+        assert!(abandoned(&journals(&root).unwrap()[0]).is_none());
     }
     assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 1, "there is no other file");
     drop(guard);
@@ -119,10 +128,82 @@ fn journal_is_unlocked_when_it_is_closed_while_other_threads_start_programs() {
             let journal = Journal::begin(folder.path()).unwrap();
             let path = journal.path().to_owned();
             journal.close(&hundred("performance"));
-            let again = Journal::abandoned(&path).unwrap();
-            again.map(Journal::remove).is_some()
+            abandoned(&path).map(Journal::remove).is_some()
         });
         done.store(true, Ordering::Relaxed);
         assert!(closed);
     });
+}
+
+/// A copy of this program that holds a journal open and locked, as a killed one does until it has
+/// ended. It ends when its standard input does.
+#[expect(clippy::disallowed_methods, reason = "the test stops and ends the program")]
+fn holding(journal: &Path) -> Killed {
+    let mut command = Command::new("flock");
+    command.arg("--no-fork").arg(journal).args(["sh", "-c", "echo locked; exec cat"]);
+    let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut locked = [0; 7];
+    io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut locked).unwrap();
+    Killed(holder)
+}
+
+#[test]
+fn journal_of_a_run_that_has_not_ended_wholly_is_waited_for() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.set("swappiness", "5", "for a test").unwrap();
+    killed(&root, guard);
+    let path = root.path("run/latlab/1.journal");
+    // Of a process that can't be seen.
+    let text = fs::read_to_string(&path).unwrap();
+    let own = format!("\"pid\":{}", std::process::id());
+    File::create(&path)
+        .unwrap()
+        .write_all(text.replace(&own, "\"pid\":4194305").as_bytes())
+        .unwrap();
+    let mut holder = holding(&path);
+    let recovery = Guard::recover_all(&root);
+    assert!(!recovery.complete && recovery.held.is_empty(), "{recovery:?}");
+    assert!(recovery.said[0].contains("swappiness can't be restored yet"), "{recovery:?}");
+    assert_eq!(value(&root, SWAP), "5");
+    let ended = std::thread::spawn(move || {
+        crate::clock::sleep_for(latlab_core::time::Nanos::from_millis(300));
+        drop(holder.0.stdin.take());
+        holder.0.wait().unwrap()
+    });
+    let recovery = Guard::recover_all(&root);
+    assert!(recovery.complete && recovery.said[0].contains("is 60 again"), "{recovery:?}");
+    assert_eq!(value(&root, SWAP), "60");
+    ended.join().unwrap();
+}
+
+/// One that runs restores its knobs itself; one that is stopped does not.
+#[test]
+fn journal_of_a_run_that_goes_on_or_is_stopped_is_reported() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.set("swappiness", "5", "for a test").unwrap();
+    let recovery = Guard::recover_all(&root);
+    assert!(recovery.complete && recovery.said.is_empty(), "{recovery:?}");
+    let sentence = format!("latlab {} still holds swappiness: it runs", std::process::id());
+    assert!(recovery.held[0].starts_with(&sentence), "{recovery:?}");
+    killed(&root, guard);
+    let path = root.path("run/latlab/1.journal");
+    let holder = holding(&path);
+    let process = holder.0.id();
+    let text = fs::read_to_string(&path).unwrap();
+    let own = format!("\"pid\":{}", std::process::id());
+    let file = OpenOptions::new().write(true).truncate(true).open(&path);
+    file.unwrap().write_all(text.replace(&own, &format!("\"pid\":{process}")).as_bytes()).unwrap();
+    let stopped = rustix::process::Pid::from_child(&holder.0);
+    rustix::process::kill_process(stopped, rustix::process::Signal::STOP).unwrap();
+    while crate::procfs::Life::of(stopped.as_raw_nonzero().get()).unwrap()
+        != crate::procfs::Life::Stopped
+    {
+        std::thread::yield_now();
+    }
+    let recovery = Guard::recover_all(&root);
+    assert!(!recovery.complete && recovery.held.is_empty(), "{recovery:?}");
+    assert!(recovery.said[0].contains("it is stopped"), "{recovery:?}");
+    assert_eq!(value(&root, SWAP), "5");
 }
