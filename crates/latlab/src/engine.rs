@@ -24,6 +24,7 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::machine::TimeDomain;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
+use latlab_sys::guard::Guard;
 use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;
 use latlab_sys::{clock, cpu, machine};
@@ -53,11 +54,15 @@ pub(crate) fn run(
     let started = clock::wall_clock();
     let everywhere = cpu::allowed().map_err(|e| failed("the CPUs can't be listed", e))?;
     let _housekeeping = Housekeeping::move_to(&plan.plan().housekeeping)?;
-    let environment = Environment::set_up(plan, time_domain, signals, &mut warnings)?;
+    let mended = Guard::recover(&Root::default());
+    warnings.extend(mended.iter().map(|text| Warning::new("mended", text)));
+    // Without a record, only the failure can tell it.
+    let environment = Environment::set_up(plan, time_domain, signals, &mut warnings)
+        .map_err(|failure| failure.followed_by(&mended))?;
     let measured = measure(plan, &probes, &environment, started, everywhere, signals, watch);
     let measured = match measured {
         Ok(measured) => measured,
-        Err(failure) => return Err(environment.abandon(failure)),
+        Err(failure) => return Err(environment.abandon(failure).followed_by(&mended)),
     };
     let aftermath = environment.restore();
     Ok(Results { started, warnings, measured, aftermath }.outcome(plan.plan()))

@@ -35,13 +35,25 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     /// Puts the name of the file, option or part that failed in front of the sentence.
     pub(crate) fn about(self, what: &str) -> Failure {
+        self.with_text(|why| format!("{what}: {why}"))
+    }
+
+    /// Adds sentences about what had been done before this failure.
+    pub(crate) fn followed_by(self, sentences: &[String]) -> Failure {
+        if sentences.is_empty() {
+            return self;
+        }
+        self.with_text(|why| format!("{why}; before that: {}", sentences.join("; ")))
+    }
+
+    fn with_text(self, text: impl FnOnce(String) -> String) -> Failure {
         match self {
-            Failure::Worse(why) => Failure::Worse(format!("{what}: {why}")),
-            Failure::Failed(why) => Failure::Failed(format!("{what}: {why}")),
-            Failure::Unrestored(why) => Failure::Unrestored(format!("{what}: {why}")),
-            Failure::Unsupported(why) => Failure::Unsupported(format!("{what}: {why}")),
-            Failure::OtherKernel(why) => Failure::OtherKernel(format!("{what}: {why}")),
-            Failure::CutShort(why) => Failure::CutShort(format!("{what}: {why}")),
+            Failure::Worse(why) => Failure::Worse(text(why)),
+            Failure::Failed(why) => Failure::Failed(text(why)),
+            Failure::Unrestored(why) => Failure::Unrestored(text(why)),
+            Failure::Unsupported(why) => Failure::Unsupported(text(why)),
+            Failure::OtherKernel(why) => Failure::OtherKernel(text(why)),
+            Failure::CutShort(why) => Failure::CutShort(text(why)),
         }
     }
 

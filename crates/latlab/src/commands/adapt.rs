@@ -128,7 +128,10 @@ impl Adapt {
             return format::show(&adapt::dry_run(names, &configuration)?);
         }
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let mended = Guard::recover(&Root::default());
+        // At once: whatever fails from here on, it was done.
+        for mended in Guard::recover(&Root::default()) {
+            say(&mended);
+        }
         // Before any thread starts. The folder of the log may be another user's.
         match self.log {
             None => rights::keep(&[Purpose::Adapting])?,
@@ -137,9 +140,6 @@ impl Adapt {
         // Dropped last: the last messages are still written.
         let log_thread = LogThread::start(say)?;
         let logger = log_thread.logger();
-        for mended in mended {
-            logger.log(&mended);
-        }
         let daemon = Daemon::start(Options {
             names,
             configuration: &configuration,

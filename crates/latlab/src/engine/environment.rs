@@ -42,8 +42,7 @@ pub(super) struct Aftermath {
 }
 
 impl Environment {
-    /// Restores what killed runs left changed, sets the plan's knobs, reads the machine, and starts
-    /// mechanisms and loads.
+    /// Sets the plan's knobs, reads the machine, and starts mechanisms and loads.
     pub(super) fn set_up(
         plan: &Prepared,
         time_domain: TimeDomain,
@@ -51,8 +50,6 @@ impl Environment {
         warnings: &mut Vec<Warning>,
     ) -> Result<Environment> {
         let root = Root::default();
-        let mended = Guard::recover(&root).into_iter();
-        warnings.extend(mended.map(|text| Warning::new("mended", text)));
         let adapting = start_adapting(plan.plan())?;
         let mut guard = Guard::new(root.clone());
         match Begun::begin(plan, time_domain, signals, &root, &mut guard, warnings) {

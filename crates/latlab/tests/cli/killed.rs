@@ -118,6 +118,17 @@ fn restore_beside_a_run_says_so_and_waits_for_one_that_is_killed() {
     assert_eq!(killed.finish().signal(), Some(9));
 }
 
+/// The kernel refuses the value.
+#[test]
+fn run_that_fails_says_what_it_has_restored_before() {
+    let Some(KilledRun { folder, before, _lock }) = KilledRun::new() else { return };
+    let words = "run cyclic --for 50ms --set swappiness=999";
+    let output = Running::start(&mut with_own_journal(folder.path(), words)).finish();
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("swappiness=999 was refused"), "{output:?}");
+    assert_restored(&output, &before.0);
+}
+
 #[test]
 fn journal_that_can_not_be_read_is_kept_until_it_can() {
     let Some(KilledRun { folder, before, _lock }) = KilledRun::new() else { return };
