@@ -314,12 +314,29 @@ pub(super) fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
     let rank = |failure: &Failure| match failure {
         Failure::Worse(_) => 0,
         Failure::CutShort(_) => 1,
-        Failure::Failed(_)
-        | Failure::Unrestored(_)
-        | Failure::Unsupported(_)
-        | Failure::OtherKernel(_) => 2,
+        Failure::Failed(_) | Failure::Unsupported(_) | Failure::OtherKernel(_) => 2,
+        // Its exit code must not depend on the order of targets.
+        Failure::Unrestored(_) => 3,
     };
     let (serious, minor) = if rank(&other) > rank(&one) { (other, one) } else { (one, other) };
     format::say(&minor.to_string());
     Err(serious)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failure_to_restore_is_the_most_serious_in_any_order() {
+        let unrestored = || Err(Failure::Unrestored("not restored: governor".to_owned()));
+        for other in [
+            Failure::Unsupported("no cpufreq".to_owned()),
+            Failure::Failed("no such host".to_owned()),
+            Failure::CutShort("ended early".to_owned()),
+        ] {
+            assert_eq!(worse(unrestored(), Err(other.clone())), unrestored());
+            assert_eq!(worse(Err(other), unrestored()), unrestored());
+        }
+    }
 }
