@@ -62,10 +62,11 @@ impl Adaptation {
     }
 
     /// Leaves the knob of this decision alone from now on, as the decision could not be carried out.
+    /// A thread that has a policy from an earlier decision is restored first.
     pub fn give_up(&mut self, decision: &Decision) {
-        self.history.forget(decision);
+        self.history.revert(decision);
         match decision.thread() {
-            Some(id) => self.threads.give_up(id, decision.knob()),
+            Some(id) => self.threads.give_up(id, decision),
             None => self.knobs.give_up(decision.knob()),
         }
     }

@@ -30,6 +30,19 @@ impl History {
         Some(was)
     }
 
+    /// Notes that this decision could not be carried out: what was changed before it still is.
+    pub(super) fn revert(&mut self, decision: &Decision) {
+        let found = self.forget(decision);
+        let (Some(found), Decision::Set { was: before, .. }) = (found, decision) else { return };
+        if found != *before {
+            let mut change = decision.clone();
+            if let Decision::Set { was, to, .. } = &mut change {
+                *to = std::mem::replace(was, found);
+            }
+            self.0.push(change);
+        }
+    }
+
     /// Returns the decision that undoes a change because `SCHED_OTHER` tasks starve on these CPUs:
     /// the newest raise of a thread's priority, or, where no thread was raised, the newest change
     /// of a file. Lowered threads stay lowered: no task waits longer because of them.
@@ -94,6 +107,21 @@ mod tests {
         assert_eq!(history.undo(&[1]).expect("it is undone").knob(), "irq/5-a");
         history.note(&[set("irq/5-a", Some(5), "fifo 60", "fifo 50")]);
         assert_eq!(history.undo(&[1]), None);
+    }
+
+    #[test]
+    fn thread_that_could_not_be_raised_further_is_undone() {
+        let mut history = History::default();
+        history.note(&[set("irq/5-a", Some(5), "fifo 50", "fifo 60")]);
+        let further = set("irq/5-a", Some(5), "fifo 60", "fifo 80");
+        history.note(std::slice::from_ref(&further));
+        history.revert(&further);
+        assert_eq!(history.undo(&[1]).expect("it is raised still").knob(), "irq/5-a");
+        let first = set("irq/6-b", Some(6), "fifo 50", "fifo 60");
+        let mut history = History::default();
+        history.note(std::slice::from_ref(&first));
+        history.revert(&first);
+        assert_eq!(history.undo(&[1]), None, "it was never raised");
     }
 
     #[test]

@@ -103,8 +103,19 @@ impl Status {
         }
     }
 
-    /// Notes that the knob of this decision is left alone from now on, and why.
-    pub fn leave(&mut self, decision: &Decision, because: &str) {
+    /// Notes that this decision could not be carried out, and why: its knob is left alone from now
+    /// on, or has the value that was set before.
+    pub fn fail(&mut self, decision: &Decision, because: &str) {
+        let before = self.forget(decision);
+        match (before, decision) {
+            (Some(before), Decision::Set { was, .. }) if before.was != *was => {
+                self.changes.push(ActiveChange { to: was.clone(), ..before });
+            }
+            _ => self.leave(decision, because),
+        }
+    }
+
+    fn leave(&mut self, decision: &Decision, because: &str) {
         self.forget(decision);
         let (knob, thread) = (decision.knob(), decision.thread());
         self.left.retain(|left| left.knob != knob || left.thread != thread);
@@ -180,12 +191,26 @@ mod tests {
     fn left_lists_each_knob_once_and_has_a_maximum() {
         let mut status = Status::default();
         status.note(Nanos(1), &set("a", "1", "2"));
-        status.leave(&set("a", "1", "2"), "it was refused");
-        status.leave(&set("a", "1", "2"), "it was refused again");
+        status.fail(&set("a", "1", "2"), "it was refused");
+        status.fail(&set("a", "1", "2"), "it was refused again");
         assert!(status.changes.is_empty());
         assert_eq!(status.left.len(), 1);
-        (0..1000).for_each(|n| status.leave(&set(&n.to_string(), "1", "2"), "so"));
+        (0..1000).for_each(|n| status.fail(&set(&n.to_string(), "1", "2"), "so"));
         assert_eq!(status.left.len(), MAX_LEFT_ALONE);
+    }
+
+    #[test]
+    fn changes_list_knob_that_could_not_be_set_again_with_the_value_before() {
+        let mut status = Status::default();
+        status.note(Nanos(1), &set("a", "1", "2"));
+        status.note(Nanos(2), &set("a", "2", "3"));
+        status.fail(&set("a", "2", "3"), "the journal can't be written");
+        let [change] = status.changes.as_slice() else { panic!("{status:?}") };
+        assert_eq!((change.was.as_str(), change.to.as_str()), ("1", "2"));
+        assert!(status.left.is_empty(), "it is still set");
+        status.note(Nanos(3), &restore("a", true));
+        assert!(status.changes.is_empty());
+        assert_eq!(status.left.len(), 1);
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl DecisionLog {
 
     /// Records that a decision could not be applied. Returns an error of the file as a sentence.
     pub(super) fn record_failure(&mut self, decision: &Decision, why: &str) -> Option<String> {
-        self.status.leave(decision, why);
+        self.status.fail(decision, why);
         self.publish();
         self.write(|file| file.add_failure(decision))
     }

@@ -23,10 +23,12 @@ impl Reporter {
         self.logger.log(message);
     }
 
-    /// Logs `message` and keeps it for the record.
+    /// Logs `message` and keeps it for the record, once.
     pub(super) fn warn(&mut self, message: String) {
         self.logger.log(&message);
-        self.warnings.push(message);
+        if !self.warnings.contains(&message) {
+            self.warnings.push(message);
+        }
     }
 
     /// Returns all warnings since the last call.

@@ -129,6 +129,32 @@ fn transparent_raises_waking_thread_to_its_default_priority() {
     assert_eq!(machine.policies()[3], "fifo 30", "not above the task that it wakes");
 }
 
+/// The journal can't be written at that moment.
+#[test]
+fn thread_that_can_not_be_raised_further_is_restored_and_left_alone() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("transparent,inherit"));
+    machine.tasks = vec![task(1, 60)];
+    machine.step(&mut adaptation, &[wake(1, ETH)]);
+    assert_eq!(machine.policies()[0], "fifo 60");
+    machine.tasks.push(task(2, 80));
+    let [further] = machine.step(&mut adaptation, &[wake(2, ETH)]).try_into().unwrap();
+    machine.threads[0].policy = Policy::Fifo(60);
+    adaptation.give_up(&further);
+    let [restored] = machine.step(&mut adaptation, &[]).try_into().unwrap();
+    assert!(matches!(restored, Decision::Restore { for_good: true, .. }), "{restored:?}");
+    // That fails, too: it is tried again, but not all the time.
+    machine.threads[0].policy = Policy::Fifo(60);
+    adaptation.give_up(&restored);
+    assert!(machine.step(&mut adaptation, &[]).is_empty());
+    machine.now = machine.now + Nanos::from_secs(10);
+    assert_eq!(machine.step(&mut adaptation, &[]), [restored]);
+    assert_eq!(machine.policies(), FOUND);
+    for _ in 0..3 {
+        machine.now = machine.now + Nanos::from_secs(10);
+        assert!(machine.step(&mut adaptation, &[wake(2, ETH)]).is_empty(), "it is left alone");
+    }
+}
+
 /// A program has made it `SCHED_IDLE`, and made it SCHED_FIFO again later.
 #[test]
 fn thread_of_an_inexpressible_policy_is_left_alone_until_it_ends() {
