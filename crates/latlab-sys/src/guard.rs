@@ -63,13 +63,27 @@ pub(crate) fn check_journal(bytes: &[u8]) {
     assert!(merged.iter().all(|one| content.entries.iter().any(|other| one.same_knob(other))));
 }
 
-/// A knob, or a thread, that could not be restored. It stays in the journal, for the next latlab.
+/// A knob, or a thread, that could not be restored. It stays in the journal, for the next latlab. Or
+/// the journal, if it still lists what was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unrestored {
-    /// The name of the knob or thread.
+    /// The name of the knob or thread, or the path of the journal.
     pub knob: String,
     /// The reason.
     pub why: String,
+}
+
+impl Unrestored {
+    /// A journal that lists what was restored, and can't be changed.
+    fn of_journal(path: &Path, error: &io::Error) -> Unrestored {
+        Unrestored {
+            knob: format!("the journal {}", path.display()),
+            why: format!(
+                "{error}: the next latlab will restore what it lists once more; remove it before you \
+                 change that"
+            ),
+        }
+    }
 }
 
 /// The knob and, in parentheses, the reason.
@@ -171,7 +185,9 @@ impl Guard {
         self.held = None;
         self.content.entries = outcome.remaining();
         if let Some(journal) = self.journal.take() {
-            journal.close(&self.content);
+            let path = journal.path().to_owned();
+            let closed = journal.close(&self.content);
+            self.unrestored.extend(closed.err().map(|e| Unrestored::of_journal(&path, &e)));
         }
         self.content.entries.clear();
         let left_alone = std::mem::take(&mut self.left_alone);

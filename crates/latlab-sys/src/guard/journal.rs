@@ -81,22 +81,28 @@ impl Journal {
     }
 
     /// Leaves these entries for the next latlab to restore; removes the journal where there are
-    /// none.
-    pub(super) fn close(mut self, remaining: &Content) {
+    /// none. After an error it lists more: the next latlab would take what somebody sets meanwhile
+    /// for a change of this run.
+    pub(super) fn close(mut self, remaining: &Content) -> io::Result<()> {
         if remaining.entries.is_empty() {
-            self.remove();
-        } else {
-            // If it can't be written, it lists more than necessary, which does no harm.
-            let _ = self.write(remaining);
-            // A process that another thread has just forked has the file open, too, until it
-            // starts its program: closing the file here would not unlock it.
-            let _ = self.0.unlock();
+            return self.remove();
         }
+        let written = self.write(remaining);
+        // A process that another thread has just forked has the file open, too, until it starts its
+        // program: closing the file here would not unlock it.
+        let _ = self.0.unlock();
+        written
     }
 
-    pub(super) fn remove(self) {
+    /// Removes the journal or, where that is impossible, its content.
+    pub(super) fn remove(self) -> io::Result<()> {
         // Removed before it is unlocked, so that no process finds it unlocked.
-        let _ = fs::remove_file(&self.1);
+        match fs::remove_file(&self.1) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                self.0.set_len(0).map_err(|_| error)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Restoring what runs have left changed that were killed.
 
+use super::Unrestored;
 use super::entry::{self, Entry, Outcome};
 use super::holder::Holder;
 use super::journal::{self, Content, Journal, TakeOver};
@@ -51,8 +52,7 @@ fn recover_one(root: &Root, path: &Path, end: Nanos, all: &mut Recovery) -> io::
     let Some(journal) = take_over(root, path, end, all)? else { return Ok(()) };
     if fs::metadata(path)?.len() == 0 {
         // Nothing was changed yet.
-        journal.remove();
-        return Ok(());
+        return journal.remove();
     }
     let content = match read(root, path) {
         Err(error) if is_damage(&error) => return set_aside(path),
@@ -64,7 +64,11 @@ fn recover_one(root: &Root, path: &Path, end: Nanos, all: &mut Recovery) -> io::
     let first = each.filter(|(at, one)| !content.entries[..*at].iter().any(|e| e.same_knob(one)));
     all.said.extend(first.map(|(_, entry)| report(content.pid, entry, &outcome)));
     all.complete &= outcome.failed.is_empty();
-    journal.close(&Content { pid: content.pid, entries: outcome.remaining() });
+    if let Err(error) = journal.close(&Content { pid: content.pid, entries: outcome.remaining() }) {
+        all.complete = false;
+        let Unrestored { knob, why } = Unrestored::of_journal(path, &error);
+        all.said.push(format!("{knob} can't be brought up to date: {why}"));
+    }
     Ok(())
 }
 

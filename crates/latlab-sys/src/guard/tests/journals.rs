@@ -80,7 +80,7 @@ fn journal_of_a_hundred_entries_is_complete_whenever_its_owner_is_killed() {
         drop(copy);
         assert_complete(&path);
         journal::sweep(&root);
-        abandoned(&path).expect("its owner has ended").remove();
+        abandoned(&path).expect("its owner has ended").remove().unwrap();
         assert_eq!(fs::read_dir(&journals_folder).unwrap().count(), 0, "all files are removed");
     }
 }
@@ -96,6 +96,20 @@ fn journal_stays_locked_when_it_is_rewritten() {
     assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 1, "there is no other file");
     drop(guard);
     assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0);
+}
+
+/// A folder in its place stands for a file system that does not let it be removed.
+#[test]
+fn journal_that_can_not_be_removed_is_emptied() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = Journal::begin(folder.path()).unwrap();
+    journal.write(&hundred("performance")).unwrap();
+    let (path, other) = (journal.path().to_owned(), folder.path().join("same file"));
+    fs::hard_link(&path, &other).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    journal.remove().unwrap();
+    assert_eq!(fs::metadata(&other).unwrap().len(), 0);
 }
 
 /// A process may get the id of a killed one whose journal was not recovered yet.
@@ -127,7 +141,7 @@ fn journal_is_unlocked_when_it_is_closed_while_other_threads_start_programs() {
         let closed = (0..300).all(|_| {
             let journal = Journal::begin(folder.path()).unwrap();
             let path = journal.path().to_owned();
-            journal.close(&hundred("performance"));
+            journal.close(&hundred("performance")).unwrap();
             abandoned(&path).map(Journal::remove).is_some()
         });
         done.store(true, Ordering::Relaxed);

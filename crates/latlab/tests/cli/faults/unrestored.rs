@@ -1,9 +1,9 @@
 //! Runs whose knob can't be restored: each command says so, whatever else it has to say.
 
 use super::program;
-use super::scene::{OWN_JOURNALS, Scene};
+use super::scene::{OWN_JOURNALS, Scene, state};
 use crate::knob;
-use crate::program::{Output, lock_machine, root, run};
+use crate::program::{Output, entries, lock_machine, root, run};
 use std::fs;
 use std::path::Path;
 
@@ -119,4 +119,34 @@ fn cell_whose_knob_is_not_restored_is_not_in_the_table() {
     let table = fs::read_to_string(out.join("table.csv")).expect("there is a table");
     assert!(table.contains("set,samples,,"), "{table}");
     assert!(!out.join("records/set.json").exists(), "the failed run has a record");
+}
+
+/// What somebody sets later would look like a change of this run.
+#[test]
+fn journal_that_can_not_be_removed_is_emptied_or_reported() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let scene = Scene::new();
+    let run_with = |faults: &[&str]| {
+        let mut command = scene.command(OWN_JOURNALS);
+        command.args(["strace", "-qq", "-o", "/dev/null"]);
+        command.args(["-e", "trace=unlink,ftruncate"]);
+        for fault in faults {
+            command.args(["-e", *fault]);
+        }
+        command.arg(program()).args(["run", "--for", "20ms", "--cpus", "0", "--policy", "other"]);
+        run(command.args(["--set", &format!("stat_interval={}", scene.new)]))
+    };
+    let unremovable = "inject=unlink:error=EROFS";
+    let output = run_with(&[unremovable]);
+    assert_eq!((output.code(), state() == scene.before), (Some(0), true), "{output:?}");
+    let journals = entries(&scene.journals());
+    assert!(journals.iter().all(|left| fs::metadata(left).unwrap().len() == 0), "{journals:?}");
+    // The first truncation is that of the new journal.
+    let output = run_with(&[unremovable, "inject=ftruncate:error=EROFS:when=2+"]);
+    assert_eq!((output.code(), state() == scene.before), (Some(2), true), "{output:?}");
+    assert!(output.stderr.contains("not restored: the journal /run/latlab/"), "{output:?}");
+    scene.check(&output).expect("the next start removes the journal");
 }
