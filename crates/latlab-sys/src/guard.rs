@@ -47,6 +47,7 @@ pub struct Guard {
     /// Knobs that the journal still lists although they were restored, which does no harm.
     behind: Vec<String>,
     unrestored: Vec<Unrestored>,
+    restored: Vec<Restored>,
 }
 
 /// Asserts for a fuzz target what holds for every journal that is accepted.
@@ -71,6 +72,15 @@ pub struct Unrestored {
     pub knob: String,
     /// The reason.
     pub why: String,
+}
+
+/// A knob, or a thread, that was restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// The name of the knob or thread.
+    pub knob: String,
+    /// The value that it has now.
+    pub value: String,
 }
 
 impl Unrestored {
@@ -105,6 +115,7 @@ impl Guard {
             left_alone: Vec::new(),
             behind: Vec::new(),
             unrestored: Vec::new(),
+            restored: Vec::new(),
         }
     }
 
@@ -182,6 +193,9 @@ impl Guard {
         let failed = outcome.failed.iter();
         let failed = failed.map(|(e, why)| Unrestored { knob: e.knob.clone(), why: why.clone() });
         self.unrestored = failed.collect();
+        let restored = outcome.restored();
+        self.restored =
+            restored.map(|e| Restored { knob: e.knob.clone(), value: e.was.clone() }).collect();
         self.held = None;
         self.content.entries = outcome.remaining();
         if let Some(journal) = self.journal.take() {
@@ -198,6 +212,11 @@ impl Guard {
     /// What the last [`Guard::restore`] could not restore.
     pub fn unrestored(&self) -> &[Unrestored] {
         &self.unrestored
+    }
+
+    /// What the last [`Guard::restore`] has restored, not what had its old value before.
+    pub fn restored(&self) -> &[Restored] {
+        &self.restored
     }
 
     /// Restores the entries that match. An error where not all have their old values.

@@ -206,6 +206,8 @@ pub(super) struct Outcome {
     pub(super) left_alone: Vec<Entry>,
     /// Entries that could not be restored, in their original order, and why.
     pub(super) failed: Vec<(Entry, String)>,
+    /// The oldest entry of each file and thread whose old value was put back.
+    put_back: Vec<Entry>,
     /// The newest entry of each file and thread, and the value found there.
     found: Vec<(Entry, Option<String>)>,
     /// The entries of threads that have ended.
@@ -216,6 +218,12 @@ impl Outcome {
     /// The value found in the file or thread of this entry, where it could be read.
     pub(super) fn found(&self, entry: &Entry) -> Option<&str> {
         self.found.iter().find(|(one, _)| one.same_knob(entry))?.1.as_deref()
+    }
+
+    /// The entries whose old values their files and threads have now, because they were put back.
+    pub(super) fn restored(&self) -> impl Iterator<Item = &Entry> {
+        let is_whole = |entry: &&Entry| !self.failed.iter().any(|(one, _)| one.same_knob(entry));
+        self.put_back.iter().filter(is_whole)
     }
 
     /// Whether another program has changed the file or thread of this entry.
@@ -263,12 +271,23 @@ pub(super) fn restore(entries: &[Entry]) -> Outcome {
 }
 
 impl Outcome {
+    /// Sets the old value again, and notes it unless its thread has ended.
+    fn put_back(&mut self, entry: &Entry) -> io::Result<()> {
+        entry.put_back()?;
+        self.put_back.retain(|newer| !newer.same_knob(entry));
+        if !entry.has_surely_ended() {
+            self.put_back.push(entry.clone());
+        }
+        Ok(())
+    }
+
     fn restore(&mut self, entry: &Entry, now: Option<&str>) {
         let newer = self.failed.iter().find(|(newer, _)| newer.same_knob(entry));
-        let error = match newer {
+        let newer = newer.map(|(_, why)| why.clone());
+        let error = match &newer {
             // The file still has the value of the newer entry.
-            Some((_, why)) => Some(why.clone()),
-            None if entry.may_be_ours(now) => entry.put_back().err().map(|e| e.to_string()),
+            Some(why) => Some(why.clone()),
+            None if entry.may_be_ours(now) => self.put_back(entry).err().map(|e| e.to_string()),
             None => None,
         };
         if now == Some(&entry.was) || (error.is_none() && entry.has_surely_ended()) {

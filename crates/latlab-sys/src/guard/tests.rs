@@ -98,6 +98,29 @@ fn guard_restores_the_first_value_of_a_knob_set_several_times() {
 }
 
 #[test]
+fn guard_names_what_it_has_put_back_at_the_end() {
+    let (_folder, root) = small();
+    let restored = |guard: &Guard| {
+        let all = guard.restored().iter();
+        all.map(|one| format!("{} {}", one.knob, one.value)).collect::<Vec<_>>()
+    };
+    let mut guard = Guard::new(root.clone());
+    guard.set("swappiness", "5", "for a test").unwrap();
+    guard.set("swappiness", "6", "for a test").unwrap();
+    guard.restore_knob("swappiness").unwrap();
+    guard.set("stat_interval", "10", "for a test").unwrap();
+    knob::put("swappiness", &root.path(SWAP), "33").unwrap();
+    guard.restore();
+    assert_eq!(restored(&guard), ["stat_interval 1"], "it was restored before, and changed");
+    guard.set("swappiness", "5", "for a test").unwrap();
+    guard.set("swappiness", "6", "for a test").unwrap();
+    guard.set("stat_interval", "10", "for a test").unwrap();
+    knob::put("stat_interval", &root.path(STAT), "99").unwrap();
+    guard.restore();
+    assert_eq!(restored(&guard), ["swappiness 33"]);
+}
+
+#[test]
 fn guard_changes_nothing_without_a_journal() {
     let (_folder, root) = small();
     // A file where the folder of journals should be.

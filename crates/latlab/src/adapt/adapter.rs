@@ -16,11 +16,10 @@ use latlab_core::mechanism::{Adaptation, Decision, Mode, Observation};
 use latlab_core::record::Change;
 use latlab_core::time::Nanos;
 use latlab_sys::claim::{Claim, ClaimError};
-use latlab_sys::guard::{GuardError, Unrestored};
+use latlab_sys::guard::{GuardError, Restored, Unrestored};
 use latlab_sys::root::Root;
 use latlab_sys::sched::Policy;
 use latlab_sys::{clock, sched};
-use std::collections::BTreeSet;
 
 /// Longest time between two steps.
 const INTERVAL: Nanos = Nanos::from_millis(100);
@@ -160,12 +159,8 @@ impl Adapter {
     pub(super) fn finish(mut self) -> Adapted {
         self.report_violations();
         let changes = self.applier.restore();
-        let mut reported = BTreeSet::new();
-        // The first change of a knob has the value that is restored.
-        for Change { knob, old, restored, .. } in &changes {
-            if reported.insert(knob) && *restored {
-                self.reporter.log(&format!("{knob} restored to {old}"));
-            }
+        for Restored { knob, value } in self.applier.restored() {
+            self.reporter.log(&format!("{knob} restored to {value}"));
         }
         for Unrestored { knob, why } in self.applier.unrestored() {
             self.reporter.warn(format!("{knob} can't be restored yet: {why}"));

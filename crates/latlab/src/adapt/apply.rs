@@ -3,7 +3,7 @@
 use super::reporter::Reporter;
 use latlab_core::mechanism::Decision;
 use latlab_core::record::Change;
-use latlab_sys::guard::{Guard, GuardError, ThreadPolicy, Unrestored};
+use latlab_sys::guard::{Guard, GuardError, Restored, ThreadPolicy, Unrestored};
 use latlab_sys::root::Root;
 
 /// Sets knobs as decided. Dropping it restores all of them.
@@ -113,6 +113,11 @@ impl Applier {
     /// What [`Applier::restore`] could not restore.
     pub(super) fn unrestored(&self) -> &[Unrestored] {
         self.guard.unrestored()
+    }
+
+    /// What [`Applier::restore`] has restored.
+    pub(super) fn restored(&self) -> &[Restored] {
+        self.guard.restored()
     }
 
     /// Restores everything. Returns what had been changed.

@@ -64,21 +64,27 @@ fn guard_restores_the_policy_of_a_thread_and_its_journal_stays_short() {
 
 #[test]
 fn guard_ignores_a_thread_that_has_ended() {
-    let (_folder, root) = small();
-    let (id, end, thread) = thread("raised");
-    let mut guard = Guard::new(root.clone());
-    let set = guard.set_thread(id, "raised", "fifo 5", "for a test").is_ok();
-    assert_eq!(set, may_set_realtime("guard_ignores_a_thread_that_has_ended (its first half)"));
-    drop(end);
-    thread.join().unwrap();
-    // It may still be ending.
-    while Path::new(&format!("/proc/self/task/{id}")).exists() {
-        std::thread::yield_now();
+    let test = "guard_ignores_a_thread_that_has_ended (its first half)";
+    for restores_early in [false, true] {
+        let (_folder, root) = small();
+        let (id, end, thread) = thread("raised");
+        let mut guard = Guard::new(root.clone());
+        let set = guard.set_thread(id, "raised", "fifo 5", "for a test").is_ok();
+        assert_eq!(set, may_set_realtime(test));
+        drop(end);
+        thread.join().unwrap();
+        // It may still be ending.
+        while Path::new(&format!("/proc/self/task/{id}")).exists() {
+            std::thread::yield_now();
+        }
+        if restores_early {
+            guard.restore_thread(id, "raised").unwrap();
+        }
+        let error = guard.set_thread(id, "raised", "fifo 5", "for a test").unwrap_err();
+        assert!(matches!(error, GuardError::Ended(_)), "{error}");
+        assert!(guard.restore().iter().all(|change| change.restored));
+        assert!(guard.restored().is_empty(), "nothing was put back");
     }
-    guard.restore_thread(id, "raised").unwrap();
-    let error = guard.set_thread(id, "raised", "fifo 5", "for a test").unwrap_err();
-    assert!(matches!(error, GuardError::Ended(_)), "{error}");
-    assert!(guard.restore().iter().all(|change| change.restored));
 }
 
 #[test]
