@@ -1,10 +1,17 @@
 //! Claims: locks on work that only one latlab at a time may do on a machine.
 
+use crate::clock;
 use crate::lock::{self, FOLDER, Found};
+use crate::procfs::Life;
 use crate::root::Root;
+use latlab_core::time::Nanos;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+
+/// How long a claim that no living process seems to have is waited for.
+const PATIENCE: Nanos = Nanos::from_secs(1);
+const STEP: Nanos = Nanos::from_millis(5);
 
 /// A claim on a kind of work. It ends when it is dropped, and when the process ends, in whatever
 /// way.
@@ -28,14 +35,29 @@ impl Claim {
         let path = root.path(FOLDER).join(format!("{name}.lock"));
         let failed = |e| ClaimError::Failed(path.display().to_string(), e);
         lock::folder(root).map_err(failed)?;
-        let Some(mut file) = lock::take(&path).map_err(failed)? else {
+        let end = clock::now() + PATIENCE;
+        let mut file = loop {
+            if let Some(file) = lock::take(&path).map_err(failed)? {
+                break file;
+            }
             let said = fs::read_to_string(&path).unwrap_or_default();
-            return Err(ClaimError::Taken(said.trim().to_owned()));
+            if is_alive(said.trim()) || clock::now() >= end {
+                return Err(ClaimError::Taken(said.trim().to_owned()));
+            }
+            clock::sleep_for(STEP);
         };
         let pid = std::process::id().to_string();
         file.set_len(0).and_then(|()| file.write_all(pid.as_bytes())).map_err(failed)?;
         Ok(Claim(file, path))
     }
+}
+
+/// Whether there is a process of this number that does not end. Else a file is locked only for a
+/// moment: each latlab that starts removes the claims of killed ones ([`sweep`]), and may find one that
+/// has just been made.
+fn is_alive(process: &str) -> bool {
+    let life = process.parse().map(Life::of);
+    life.is_ok_and(|life| !matches!(life, Ok(Life::Ending | Life::Gone)))
 }
 
 /// Removes the claims of processes that were killed.
@@ -92,6 +114,26 @@ mod tests {
         sweep(&root);
         assert!(Claim::take(&root, "adapt").is_err(), "a claim in use stays");
         drop(claim);
+    }
+
+    /// As when another latlab looks whether its owner was killed.
+    #[test]
+    fn claim_that_is_locked_for_a_moment_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        fs::create_dir_all(root.path(FOLDER)).unwrap();
+        for content in ["", "4194305"] {
+            let path = root.path(FOLDER).join("adapt.lock");
+            let mut swept = lock::take(&path).unwrap().unwrap();
+            swept.write_all(content.as_bytes()).unwrap();
+            let sweep = std::thread::spawn(move || {
+                clock::sleep_for(Nanos::from_millis(100));
+                fs::remove_file(path).unwrap();
+                drop(swept);
+            });
+            drop(Claim::take(&root, "adapt").expect("it is free in a moment"));
+            sweep.join().unwrap();
+        }
     }
 
     #[test]
