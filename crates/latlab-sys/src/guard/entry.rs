@@ -93,10 +93,12 @@ impl Entry {
         Err(self.refused(
             to,
             match now {
-                Ok(now) => {
-                    let now = now.unwrap_or_default();
-                    format!("{path} says {now} after it was written{stays}")
+                Ok(Some(now)) => format!("{path} says {now} after it was written{stays}"),
+                Ok(None) if self.thread.is_none() => {
+                    let why = knob::why_unreadable(&self.path);
+                    format!("after it was written, {why}{stays}")
                 }
+                Ok(None) => format!("{path} has another class after it was set{stays}"),
                 Err(error) => format!("{path} can't be read after it was written: {error}{stays}"),
             },
         ))
