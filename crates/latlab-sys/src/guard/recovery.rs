@@ -152,7 +152,7 @@ fn report(pid: u32, entry: &Entry, outcome: &Outcome) -> String {
     match (set, found) {
         (Some(_), Some(found)) if left_alone => format!(
             "latlab {pid} was killed after it set {knob} ({path}); somebody has changed it to \
-             {found} since, so it stays"
+             {found} since, or the kernel took another value than was set, so it stays; it was {was}"
         ),
         _ if left_alone => {
             format!("latlab {pid} was killed; {knob} ({path}) was {was}, and can't be restored")
