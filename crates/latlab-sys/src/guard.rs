@@ -18,7 +18,7 @@ pub use recovery::Recovery;
 pub use threads::ThreadPolicy;
 
 use crate::console;
-use crate::knob::{KNOBS, Knob, KnobPlace};
+use crate::knob::{KNOBS, Knob, KnobPlace, NoWrites, Unreadable};
 use crate::lock::{FOLDER, LockFile};
 use crate::root::Root;
 use entry::Entry;
@@ -148,7 +148,8 @@ impl Guard {
     pub fn save(&mut self, name: &str, because: &str) -> Result<(), GuardError> {
         let knob = Knob::any_named(name)
             .ok_or_else(|| GuardError::Unknown(name.to_owned(), String::new()))?;
-        let paths = knob.paths(&self.root).into_iter().map(|path| (path, None)).collect();
+        let paths = knob.paths(&self.root).map_err(|why| unreadable(knob, why))?;
+        let paths = paths.into_iter().map(|path| (path, None)).collect();
         let entries = self.journal_all(knob, paths).map_err(|error| match error {
             GuardError::NotAllowed(name) => GuardError::NotSaved(name),
             other => other,
@@ -267,7 +268,10 @@ impl Guard {
     }
 
     fn write(&mut self, knob: &'static Knob, value: &str) -> Result<Made, GuardError> {
-        let writes = knob.writes(&self.root, value).map_err(|_| not_a_number(knob, value))?;
+        let writes = knob.writes(&self.root, value).map_err(|why| match why {
+            NoWrites::NotANumber => not_a_number(knob, value),
+            NoWrites::Unreadable(why) => unreadable(knob, why),
+        })?;
         let writes = writes.into_iter().map(|(path, set)| (path, Some(set))).collect();
         let entries = self.journal_all(knob, writes)?;
         for entry in &entries {
@@ -370,7 +374,11 @@ fn not_a_number(knob: &Knob, value: &str) -> GuardError {
     GuardError::NotANumber(knob.name.to_owned(), value.to_owned())
 }
 
-fn missing(knob: &'static Knob) -> GuardError {
+fn unreadable(knob: &Knob, why: Unreadable) -> GuardError {
+    GuardError::of_unreadable(knob.name, why)
+}
+
+fn missing(knob: &Knob) -> GuardError {
     let what = match knob.place {
         KnobPlace::Files(pattern) => format!("/{pattern}"),
         KnobPlace::Held => "/dev/cpu_dma_latency".to_owned(),

@@ -5,7 +5,6 @@ use crate::root::Root;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::num::ParseIntError;
 use std::path::{Path, PathBuf};
 
 /// A setting of the machine that affects latency.
@@ -41,6 +40,15 @@ const FEATURES: &str = "sys/kernel/debug/sched/features";
 
 /// The files that disable an idle state.
 const IDLE_STATES: &str = "sys/devices/system/cpu/cpu*/cpuidle/state*/disable";
+
+/// Why it is not known what setting a knob writes.
+#[derive(Debug)]
+pub(crate) enum NoWrites {
+    /// The value is not a number.
+    NotANumber,
+    /// Not all of its files can be found.
+    Unreadable(Unreadable),
+}
 
 /// The present state of a knob that is one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,13 +207,13 @@ impl Knob {
         Knob::named(name).or_else(|| LOAD_KNOBS.iter().find(|knob| knob.name == name))
     }
 
-    /// Its files, where it is read and written as such.
-    pub(crate) fn paths(&self, root: &Root) -> Vec<PathBuf> {
+    /// Its files, where it is read and written as such. An error where one may be missing among them.
+    pub(crate) fn paths(&self, root: &Root) -> Result<Vec<PathBuf>, Unreadable> {
         match self.place {
             KnobPlace::Files(pattern) => expand(root, pattern),
             KnobPlace::Console(_) => expand(root, console::PATH.trim_start_matches('/')),
             KnobPlace::Feature(_) => expand(root, FEATURES),
-            KnobPlace::Held | KnobPlace::IdleStates => Vec::new(),
+            KnobPlace::Held | KnobPlace::IdleStates => Ok(Vec::new()),
         }
     }
 
@@ -226,14 +234,14 @@ impl Knob {
         &self,
         root: &Root,
         value: &str,
-    ) -> Result<Vec<(PathBuf, String)>, ParseIntError> {
-        Ok(match self.place {
-            KnobPlace::Held => Vec::new(),
-            KnobPlace::Files(_) | KnobPlace::Console(_) | KnobPlace::Feature(_) => {
-                self.paths(root).into_iter().map(|path| (path, value.to_owned())).collect()
-            }
-            KnobPlace::IdleStates => idle_states_above(root, value.parse()?),
-        })
+    ) -> Result<Vec<(PathBuf, String)>, NoWrites> {
+        if let KnobPlace::IdleStates = self.place {
+            let limit = value.parse().map_err(|_| NoWrites::NotANumber)?;
+            let slower = idle_states_above(root, limit).map_err(NoWrites::Unreadable)?;
+            return Ok(slower.into_iter().map(|path| (path, "1".to_owned())).collect());
+        }
+        let paths = self.paths(root).map_err(NoWrites::Unreadable)?;
+        Ok(paths.into_iter().map(|path| (path, value.to_owned())).collect())
     }
 }
 
@@ -288,14 +296,20 @@ pub(crate) fn why_unreadable(path: &Path) -> Unreadable {
 }
 
 /// The `disable` files of all idle states slower than `limit` microseconds.
-fn idle_states_above(root: &Root, limit: u64) -> Vec<(PathBuf, String)> {
-    expand(root, "sys/devices/system/cpu/cpu*/cpuidle/state*/latency")
-        .into_iter()
-        .filter(|path| {
-            text(path).and_then(|text| text.parse::<u64>().ok()).is_some_and(|us| us > limit)
-        })
-        .map(|path| (path.with_file_name("disable"), "1".to_owned()))
-        .collect()
+fn idle_states_above(root: &Root, limit: u64) -> Result<Vec<PathBuf>, Unreadable> {
+    let mut slower = Vec::new();
+    for path in expand(root, "sys/devices/system/cpu/cpu*/cpuidle/state*/latency")? {
+        let latency = match std::fs::read_to_string(&path) {
+            // Its CPU has gone offline.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            text => text.and_then(|text| text.trim().parse::<u64>().map_err(io::Error::other)),
+        };
+        let latency = latency.map_err(|e| unreadable_file(path.display().to_string(), e))?;
+        if latency > limit {
+            slower.push(path.with_file_name("disable"));
+        }
+    }
+    Ok(slower)
 }
 
 /// Whether a path matches a pattern. A `*` matches the number at the end of a folder's name.
@@ -314,28 +328,44 @@ fn matches(pattern: &str, path: &Path) -> bool {
 }
 
 /// The files that match a pattern and exist. A `*` matches the number at the end of a folder's
-/// name.
-fn expand(root: &Root, pattern: &str) -> Vec<PathBuf> {
+/// name. An error where a folder can't be listed: CPUs or states might be missing.
+fn expand(root: &Root, pattern: &str) -> Result<Vec<PathBuf>, Unreadable> {
     let mut paths = vec![root.path("")];
     for part in pattern.split('/') {
-        paths = match part.strip_suffix('*') {
-            None => paths.into_iter().map(|path| path.join(part)).collect(),
-            Some(stem) => paths.iter().flat_map(|path| numbered(path, stem)).collect(),
+        let Some(stem) = part.strip_suffix('*') else {
+            for path in &mut paths {
+                path.push(part);
+            }
+            continue;
         };
+        let mut found = Vec::new();
+        for folder in &paths {
+            let all = numbered(folder, stem);
+            found.extend(all.map_err(|e| unreadable_file(folder.display().to_string(), e))?);
+        }
+        paths = found;
     }
     // Of one that can't be looked at, the failure to read or write it says why.
     paths.retain(|path| path.try_exists().unwrap_or(true));
-    paths
+    Ok(paths)
 }
 
-fn numbered(folder: &Path, stem: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+/// The entries of a folder with this stem and a number; none where it does not exist.
+fn numbered(folder: &Path, stem: &str) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
     let number = |name: &str| name.strip_prefix(stem)?.parse::<u32>().ok();
-    let mut found: Vec<(u32, PathBuf)> = entries
-        .filter_map(|entry| Some((number(entry.file_name().to_str()?)?, entry.path())))
-        .collect();
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        found.extend(
+            entry.file_name().to_str().and_then(number).map(|number| (number, entry.path())),
+        );
+    }
     found.sort();
-    found.into_iter().map(|(_, path)| path).collect()
+    Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
 /// The value of the knob of this name at `path`.

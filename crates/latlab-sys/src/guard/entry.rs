@@ -2,7 +2,7 @@
 
 use super::GuardError;
 use super::identity::ThreadIdentity;
-use crate::knob::{self, Knob, Unreadable};
+use crate::knob::{self, Knob};
 use crate::root::Root;
 use crate::{process, procfs, sched};
 use latlab_core::mechanism::Policy;
@@ -37,10 +37,7 @@ impl Entry {
                 Err(GuardError::Userspace(name, path.display().to_string()))
             }
             Some(was) => Ok(Entry { knob: name, path, was, set, thread: None }),
-            None => Err(match knob::why_unreadable(&path) {
-                Unreadable::NotRoot(_) => GuardError::NotAllowed(name),
-                why => GuardError::KnobUnreadable(name, why),
-            }),
+            None => Err(GuardError::of_unreadable(knob.name, knob::why_unreadable(&path))),
         }
     }
 

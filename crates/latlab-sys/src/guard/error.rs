@@ -83,3 +83,13 @@ pub enum GuardError {
         error: io::Error,
     },
 }
+
+impl GuardError {
+    /// A knob, or the list of its files, can't be read.
+    pub(super) fn of_unreadable(knob: &str, why: Unreadable) -> GuardError {
+        match why {
+            Unreadable::NotRoot(_) => GuardError::NotAllowed(knob.to_owned()),
+            why => GuardError::KnobUnreadable(knob.to_owned(), why),
+        }
+    }
+}

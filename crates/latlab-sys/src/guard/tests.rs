@@ -243,6 +243,25 @@ fn guard_disables_slower_idle_states_and_restores_only_those() {
     assert_eq!(disabled(&root), "000 001");
 }
 
+/// A file in the place of a folder, and a folder in that of a file, stand for a failed read.
+#[test]
+fn guard_sets_no_knob_on_some_cpus_only() {
+    let (_folder, root) = idle();
+    let cpu = root.path("sys/devices/system/cpu/cpu1/cpuidle");
+    let latency = cpu.join("state1/latency");
+    fs::remove_file(&latency).unwrap();
+    fs::create_dir(&latency).unwrap();
+    let mut guard = Guard::new(root.clone());
+    let error = guard.set("idle_latency", "0", "for a test").unwrap_err();
+    assert!(matches!(error, GuardError::KnobUnreadable(..)), "{error}");
+    fs::remove_dir_all(&cpu).unwrap();
+    File::create(&cpu).unwrap();
+    let error = guard.set("idle_latency", "0", "for a test").unwrap_err();
+    assert!(matches!(error, GuardError::KnobUnreadable(..)), "{error}");
+    fs::remove_file(&cpu).unwrap();
+    guard.set("idle_latency", "0", "for a test").expect("a CPU may have no idle states");
+}
+
 #[test]
 fn guard_recovers_a_killed_run_once() {
     let (_folder, root) = small();
