@@ -257,9 +257,11 @@ impl Guard {
         let number: i32 = value.parse().map_err(|_| not_a_number(knob, value))?;
         let was = self.root.signed("dev/cpu_dma_latency");
         let path = self.root.path("dev/cpu_dma_latency");
-        let mut file = OpenOptions::new().write(true).open(&path).map_err(|e| match e.kind() {
-            io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name.to_owned()),
-            _ => GuardError::Missing(knob.name.to_owned(), path.display().to_string()),
+        let opened = OpenOptions::new().write(true).open(&path);
+        let mut file = opened.map_err(|e| match (e.kind(), e.raw_os_error()) {
+            (io::ErrorKind::PermissionDenied, _) => GuardError::NotAllowed(knob.name.to_owned()),
+            (io::ErrorKind::NotFound, _) | (_, Some(libc::ENODEV | libc::ENXIO)) => missing(knob),
+            _ => refused(format!("opening {}: {e}", path.display())),
         })?;
         file.write_all(&number.to_ne_bytes()).map_err(|e| refused(e.to_string()))?;
         self.held = Some(file);

@@ -167,6 +167,11 @@ fn guard_names_a_knob_that_is_missing_or_no_file() {
     assert!(error.to_string().contains("/proc/sys/kernel/numa_balancing is missing"), "{error}");
     fs::create_dir_all(root.path("proc/sys/kernel/timer_migration")).unwrap();
     assert!(guard.set("timer_migration", "0", "for a test").is_err());
+    let error = guard.set("cpu_dma_latency", "0", "for a test").unwrap_err();
+    assert!(error.to_string().contains("/dev/cpu_dma_latency is missing"), "{error}");
+    fs::create_dir_all(root.path("dev/cpu_dma_latency")).unwrap();
+    let error = guard.set("cpu_dma_latency", "0", "for a test").unwrap_err();
+    assert!(error.to_string().contains("Is a directory"), "{error}");
     let error = guard.set("swapiness", "0", "for a test").unwrap_err();
     assert!(error.to_string().contains("did you mean swappiness?"), "{error}");
     assert!(journals(&root).unwrap().is_empty(), "nothing was changed");
