@@ -66,8 +66,8 @@ pub enum GuardError {
     /// The policy of a thread can't be read, so it was not changed.
     #[error("thread {0} can't be read, so it was not changed: {1}")]
     Unreadable(String, io::Error),
-    /// The journals can't be read or the own can't be written, so nothing was changed.
-    #[error("the journals in {0} can't be used, so nothing was changed: {1}")]
+    /// The journals can't be read or the own can't be written, so this was not changed.
+    #[error("the journals in {0} can't be used, so nothing more was changed: {1}")]
     Journal(String, io::Error),
     /// Knobs that were restored or left alone could not be removed from the journal.
     #[error(
