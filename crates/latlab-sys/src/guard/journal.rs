@@ -116,9 +116,15 @@ pub(super) fn damaged(root: &Root) -> io::Result<Vec<PathBuf>> {
     files(root, DAMAGED)
 }
 
-/// Keeps a damaged journal under another name.
+/// Keeps a damaged journal under another name, beside an earlier one of a process of the same number.
 pub(super) fn set_aside(path: &Path) -> io::Result<()> {
-    fs::rename(path, path.with_extension(DAMAGED))
+    let mut to = path.with_extension(DAMAGED);
+    let mut number = 1;
+    while to.try_exists()? {
+        number += 1;
+        to = path.with_extension(format!("{number}.{DAMAGED}"));
+    }
+    fs::rename(path, to)
 }
 
 /// Removes files that processes were writing when they were killed.

@@ -359,6 +359,27 @@ fn guard_sets_a_damaged_journal_aside() {
     }
 }
 
+/// The number of a process may be used again.
+#[test]
+fn guard_keeps_all_damaged_journals_of_one_number() {
+    let (_folder, root) = machine(&[(SWAP, "60\n")]);
+    fs::create_dir_all(root.path(FOLDER)).unwrap();
+    for text in ["{", "[", "("] {
+        let journal = root.path("run/latlab/7.journal");
+        File::create(journal).unwrap().write_all(text.as_bytes()).unwrap();
+        Guard::recover(&root);
+    }
+    let texts: Vec<String> = journal::damaged(&root)
+        .unwrap()
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    assert_eq!(texts.len(), 3, "{texts:?}");
+    for text in ["{", "[", "("] {
+        assert!(texts.iter().any(|one| one == text), "{texts:?}");
+    }
+}
+
 /// A run that set it now would restore a wrong value.
 #[test]
 fn guard_keeps_the_journal_of_a_file_that_is_gone() {
