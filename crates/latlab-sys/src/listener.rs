@@ -3,6 +3,8 @@
 
 use crate::lock::{self, FOLDER};
 use crate::root::Root;
+use rustix::io::retry_on_intr;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -56,12 +58,16 @@ impl Drop for Listener {
     }
 }
 
-/// Connects to the socket of this name. Reads and writes wait no longer than `patience`. `NotFound`
-/// or `ConnectionRefused` where no process listens.
+/// Connects to the socket of this name. Connecting, reads and writes wait no longer than `patience`
+/// each (`WouldBlock`). `NotFound` or `ConnectionRefused` where no process listens.
 pub fn connect(root: &Root, name: &str, patience: Duration) -> io::Result<UnixStream> {
-    let connection = UnixStream::connect(path(root, name))?;
+    let address = SocketAddrUnix::new(path(root, name))?;
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let connection = UnixStream::from(socket_with(family, kind, SocketFlags::CLOEXEC, None)?);
+    // First: connect(2) waits, too, where too many wait already.
     connection.set_read_timeout(Some(patience))?;
     connection.set_write_timeout(Some(patience))?;
+    retry_on_intr(|| rustix::net::connect(&connection, &address))?;
     Ok(connection)
 }
 
@@ -92,6 +98,20 @@ mod tests {
         assert_eq!(waits.kind(), io::ErrorKind::WouldBlock, "no connection waits");
         drop(listener);
         assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0, "the file is removed");
+    }
+
+    /// As a process that is stopped.
+    #[test]
+    fn listener_that_accepts_nobody_is_not_waited_for_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        let listener = Listener::bind(&root, "adapt").unwrap();
+        // The shortest queue.
+        rustix::net::listen(&listener.0, 0).unwrap();
+        let patience = Duration::from_millis(20);
+        let waiting: Vec<_> = (0..3).map(|_| connect(&root, "adapt", patience)).collect();
+        let error = waiting.into_iter().find_map(Result::err).expect("the queue is full");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]
