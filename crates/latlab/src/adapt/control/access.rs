@@ -3,6 +3,7 @@
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_sys::peer::Peer;
 use latlab_sys::root::Root;
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
@@ -29,9 +30,12 @@ impl Access {
                  configuration"
                     .to_owned(),
             ),
-            (Err(_), _) => Access::Denied(
+            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => Access::Denied(
                 "your process is not visible to the daemon: is it in another container?".to_owned(),
             ),
+            (Err(error), _) => {
+                Access::Denied(format!("the daemon can't find out who you are: {error}"))
+            }
         }
     }
 }
