@@ -38,7 +38,7 @@ pub fn prioritize(groups: &str) -> Result<(), Refused> {
         [b'o', b'k', ..] => Ok(()),
         [b'd', ..] => Err(Refused {
             what: c"latlab adapt refuses this: see allow in its configuration, its --mechanisms, \
-                    and its limit of 256 requests",
+                    and its limits on requests",
             number: libc::EPERM,
         }),
         _ => Err(Refused {

@@ -13,7 +13,8 @@ use std::os::unix::net::UnixStream;
 pub struct Peer {
     /// Its process id.
     pub process: i32,
-    user: u32,
+    /// Its effective user when it connected.
+    pub user: u32,
     groups: Vec<u32>,
     pidfd: OwnedFd,
 }

@@ -17,6 +17,14 @@ pub(super) enum Access {
 }
 
 impl Access {
+    /// The user of a program that may send requests.
+    pub(super) fn user(&self) -> Option<u32> {
+        match self {
+            Access::Granted(peer) => Some(peer.user),
+            Access::Denied(_) => None,
+        }
+    }
+
     /// The access of the program at the other end of `stream`.
     pub(super) fn of(stream: &UnixStream, configuration: &Configuration, root: &Root) -> Access {
         let group = configuration.allow.as_deref();

@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::connection::{Connection, Reply};
-use super::requests::{CAPACITY, GroupRequests};
+use super::requests::GroupRequests;
 use super::{Context, http};
 use latlab_bpf::wakers::WakerCounters;
 use latlab_core::mechanism::Request;
@@ -181,10 +181,8 @@ impl Server {
         }
         self.requests.remove_ended_threads(has_thread);
         let names = groups.join(",");
-        if !self.requests.add(peer, Request { process: peer.process, thread, groups }) {
-            let why = format!("too many requests: there are {CAPACITY} already");
-            return Err(Answer::Denied(why));
-        }
+        let request = Request { process: peer.process, thread, groups };
+        self.requests.add(peer, request).map_err(Answer::Denied)?;
         self.context.mailbox.put_requests(self.requests.list());
         Ok(Answer::Ok(names).to_string())
     }

@@ -131,7 +131,7 @@ fn end_of_process_leaves_requests_of_others() {
         for peer in &peers {
             let groups = vec!["AUDIO".to_owned()];
             let request = Request { process: peer.process, thread: None, groups };
-            assert!(server.requests.add(peer, request));
+            server.requests.add(peer, request).unwrap();
         }
         let mut connections = Connections::default();
         let access = Access::Granted(Arc::clone(&peers[0]));
