@@ -71,7 +71,7 @@ impl Judge {
 
     /// Watching ends at that time, until which all events have been added. A cycle in progress that is
     /// past its deadline, or without one lasts longer than a period, overran, if its thread is still
-    /// real-time.
+    /// real-time and in no other wait.
     pub fn stop(&mut self, at: Nanos, is_realtime: &dyn Fn(u32) -> bool) {
         for (_, thread) in self.threads.iter_mut().filter(|(tid, _)| is_realtime(**tid)) {
             thread.stop(at);

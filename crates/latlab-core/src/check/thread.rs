@@ -265,9 +265,14 @@ impl Cyclic {
         self.finish_cycle(at, wait::due(self.wait, at, kind), stack(kind));
     }
 
-    /// Watching ends. A cycle in progress that is past its limit ends there: the thread may hang in it.
-    /// What else breached a rule in it does not count, as its loop may be over.
+    /// Watching ends. A cycle in progress that is past its limit ends there: the thread hangs in it. A
+    /// thread in another wait, as for a signal or another thread, may have left its loop instead. What
+    /// else breached a rule in it does not count.
     pub(super) fn stop(&mut self, at: Nanos) {
+        let policy = self.thread.policy;
+        if self.call.as_ref().is_some_and(|call| Wait::of(&call.kind, policy).is_some()) {
+            return;
+        }
         let limit = self.deadline.or(self.periods.median());
         let Some((cycle, limit)) = self.cycle.as_ref().zip(limit) else { return };
         if at - cycle.due <= limit {

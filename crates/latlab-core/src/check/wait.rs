@@ -87,9 +87,10 @@ impl Wait {
     }
 
     /// Whether the call is a wait even if the thread does not sleep in it, as where the time that it
-    /// waits for is over. A call on a file may be no wait at all.
+    /// waits for is over. A call on a file may be no wait at all: after `epoll_wait`, reading a timer
+    /// never sleeps.
     pub(super) fn counts_without_sleep(self) -> bool {
-        self.rank() == 0
+        self.rank() == 0 && !self.is_of_file()
     }
 
     /// Whether it is one of any number of waits, each for another file.

@@ -23,6 +23,8 @@ pub(super) struct Watched {
 struct Candidate {
     /// How often it waited.
     count: u64,
+    /// The same, and how often those waited whose place it took.
+    weight: u64,
     cyclic: Cyclic,
 }
 
@@ -30,7 +32,10 @@ struct Candidate {
 const FEWEST: u64 = 3;
 /// A wait is rare if it is less than this part of the most frequent one.
 const RARE: u64 = 20;
-/// Largest number of files by whose waits a thread is judged: those for which it waited most.
+/// Largest number of files by whose waits a thread is judged: those for which it waits most. One that is
+/// not among them takes the place of the one with the least weight, and its weight. So the files of a
+/// loop soon have more weight than those for which the thread waited before ("space saving": Metwally,
+/// Agrawal, El Abbadi 2005).
 const FILES: usize = 4;
 
 impl Watched {
@@ -67,28 +72,24 @@ impl Watched {
         let known = self.candidates.iter_mut().find(|candidate| candidate.cyclic.wait == wait);
         if let Some(known) = known {
             known.count += 1;
+            known.weight += 1;
             return None;
         }
-        if wait.is_of_file() {
-            self.make_room();
-        }
+        let weight = 1 + if wait.is_of_file() { self.make_room() } else { 0 };
         let mut cyclic = Cyclic::new(self.thread, wait, self.deadline);
         cyclic.handle(&start);
-        self.candidates.push(Candidate { count: 1, cyclic });
+        self.candidates.push(Candidate { count: 1, weight, cyclic });
         self.candidates.last_mut().map(|candidate| &mut candidate.cyclic)
     }
 
-    /// Makes room for the wait for one more file.
-    fn make_room(&mut self) {
+    /// Makes room for the wait for one more file. Returns the weight of the file that had it.
+    fn make_room(&mut self) -> u64 {
         let all = self.candidates.iter().enumerate();
         let files = all.filter(|(_, candidate)| candidate.cyclic.wait.is_of_file());
-        let by_count =
-            |(_, one): &(usize, &Candidate)| (one.count, Reverse(one.cyclic.wait.rank()));
-        let mut files: Vec<(usize, &Candidate)> = files.collect();
-        files.sort_by_key(by_count);
-        if let Some((rarest, _)) = files.first().filter(|_| files.len() >= FILES) {
-            self.candidates.swap_remove(*rarest);
-        }
+        let weight = |(_, one): &(usize, &Candidate)| (one.weight, Reverse(one.cyclic.wait.rank()));
+        let (count, least) = (files.clone().count(), files.min_by_key(weight));
+        let Some((least, _)) = least.filter(|_| count >= FILES) else { return 0 };
+        self.candidates.swap_remove(least).weight
     }
 
     /// Adds an explained wake-up, whose events have been handled.
@@ -98,9 +99,10 @@ impl Watched {
         }
     }
 
-    /// The median period, once it is known.
+    /// The median period, once enough cycles have shown it.
     pub(super) fn period(&self) -> Option<Nanos> {
-        self.cyclic()?.periods.median()
+        const ENOUGH: u64 = 32;
+        self.cyclic().filter(|cyclic| cyclic.cycles >= ENOUGH)?.periods.median()
     }
 
     /// The thread judged by the wait of its cycle, from what is known so far.

@@ -260,7 +260,7 @@ fn deadline_and_rules_decide_the_exit_code() {
     assert!(late.stdout.starts_with("NOT real-time: ") && late.stdout.contains("error overrun"));
     let xml = std::fs::read_to_string(xml).expect("the file was written");
     assert!(xml.contains("name=\"overrun\"") && xml.contains("<failure"), "{xml}");
-    // It waits for a signal in one of its cycles until it is not watched any more.
+    // It waits for a mutex in one of its cycles until it is not watched any more.
     let hung = check(&["--deadline=500ms", "--for=2s"], &program, "hangs");
     assert_eq!(hung.code(), Some(1), "{hung:?}");
     assert!(hung.stdout.starts_with("NOT real-time: 1 overrun in act (faults.c:"), "{hung:?}");

@@ -62,6 +62,40 @@ fn sleep_in_a_device_is_that_of_a_cycle_if_timers_are_rare() {
 }
 
 #[test]
+fn files_of_the_start_make_room_for_those_of_the_loop() {
+    let mut script = Script::new(None);
+    for descriptor in 5..9 {
+        (0..40).for_each(|_| script.on_device("ioctl", descriptor, 5));
+    }
+    for _ in 0..500 {
+        script.on_device("ioctl", 10, 5);
+        script.on_device("read", 11, 900);
+    }
+    let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+    let cycle = &report.threads[0].cycle;
+    assert!(cycle.waits_for == FILE && cycle.count > 300, "{cycle:?}");
+}
+
+#[test]
+fn timer_that_is_read_after_epoll_makes_no_cycle() {
+    let mut script = Script::new(None);
+    for _ in 0..100 {
+        script.call("epoll_wait", [3, 0, 0, 0, 0, 0], Nanos(0));
+        script.sleep(script.now + 900, (120, WakeContext::Interrupt));
+        script.add(1, LEAVE);
+        let file = Some(File { kind: FileKind::Timer(1), name: "timerfd".to_owned() });
+        let (arguments, locks) = ([4, 0, 0, 0, 0, 0], Locks { future: true, any: true });
+        let time = Nanos(0);
+        script.add(1, EventKind::Enter { call: "read", arguments, time, file, locks, stack: None });
+        script.add(1, LEAVE);
+    }
+    let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);
+    let thread = &report.threads[0];
+    assert_eq!(thread.cycle.waits_for, "one of several files (poll)");
+    assert_eq!(thread.breaches, []);
+}
+
+#[test]
 fn reads_of_ever_new_files_do_not_hide_the_loop() {
     let read_new = |script: &mut Script, cycle| script.on_device("read", 10 + cycle, 5);
     let thread = Script::new(None).cycles(read_new);

@@ -1,6 +1,6 @@
 /* Real-time programs, each with one fault in its cycle; marks tell the lines. On arm64 the start of a
  * function grows the stack. The first argument names the fault; `none`, `timer`, `busy` and `calls` are
- * correct, `endless` logs for ever, `dies` until it is aborted, `hangs` waits for ever. */
+ * correct, `endless` logs for ever, `dies` until it is aborted, `hangs` waits for a mutex of its own. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -157,8 +157,10 @@ static void act(const char *fault, int cycle)
 {
 	if (!strcmp(fault, "dies") && cycle == CYCLES / 2)
 		abort();
-	if (!strcmp(fault, "hangs") && cycle == CYCLES / 2)
-		pause();
+	if (!strcmp(fault, "hangs") && cycle == CYCLES / 2) {
+		pthread_mutex_lock(&mutex);
+		pthread_mutex_lock(&mutex);
+	}
 	if (!strcmp(fault, "fault")) {
 		page += 4096;
 		touch_page();
