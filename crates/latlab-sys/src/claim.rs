@@ -10,7 +10,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 /// How long a claim that no living process seems to have is waited for.
-const PATIENCE: Nanos = Nanos::from_secs(1);
+const PATIENCE: Nanos = Nanos::from_secs(3);
 const STEP: Nanos = Nanos::from_millis(5);
 
 /// A claim on a kind of work. It ends when it is dropped, and when the process ends, in whatever

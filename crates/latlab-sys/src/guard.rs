@@ -84,14 +84,13 @@ pub struct Restored {
 }
 
 impl Unrestored {
-    /// A journal that lists what was restored, and can't be changed.
-    fn of_journal(path: &Path, error: &io::Error) -> Unrestored {
+    /// A journal that lists what was restored, and can't be changed. `is_needed` if it also lists what
+    /// was not.
+    fn of_journal(path: &Path, error: &io::Error, is_needed: bool) -> Unrestored {
+        let advice = if is_needed { "" } else { "; remove it before you change that" };
         Unrestored {
             knob: format!("the journal {}", path.display()),
-            why: format!(
-                "{error}: the next latlab will restore what it lists once more; remove it before you \
-                 change that"
-            ),
+            why: format!("{error}: the next latlab will restore what it lists once more{advice}"),
         }
     }
 }
@@ -202,7 +201,9 @@ impl Guard {
         if let Some(journal) = self.journal.take() {
             let path = journal.path().to_owned();
             let closed = journal.close(&self.content);
-            self.unrestored.extend(closed.err().map(|e| Unrestored::of_journal(&path, &e)));
+            let is_needed = !self.content.entries.is_empty();
+            let unchanged = |error| Unrestored::of_journal(&path, &error, is_needed);
+            self.unrestored.extend(closed.err().map(unchanged));
         }
         self.content.entries.clear();
         let left_alone = std::mem::take(&mut self.left_alone);

@@ -1,6 +1,6 @@
 //! The owner of a journal that is locked, and what it has changed.
 
-use super::journal::parse;
+use super::journal::{is_damage, parse};
 use crate::procfs::Life;
 use crate::root::Root;
 use std::collections::BTreeSet;
@@ -27,7 +27,11 @@ impl Holder {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let content = parse(root, &bytes)?;
+        // Its owner lives, and may be of another version, or just write it.
+        let content = match parse(root, &bytes) {
+            Err(error) if is_damage(&error) => return Ok(None),
+            content => content?,
+        };
         let knobs: BTreeSet<String> = content.entries.into_iter().map(|entry| entry.knob).collect();
         if knobs.is_empty() {
             return Ok(None);

@@ -10,7 +10,9 @@ use crate::procfs::Life;
 use crate::root::Root;
 use crate::{claim, clock, process};
 use latlab_core::time::Nanos;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::{fs, io};
 
 /// How long a process may take to end, or another latlab to restore a journal, before it is reported.
@@ -64,9 +66,11 @@ fn recover_one(root: &Root, path: &Path, end: Nanos, all: &mut Recovery) -> io::
     let first = each.filter(|(at, one)| !content.entries[..*at].iter().any(|e| e.same_knob(one)));
     all.said.extend(first.map(|(_, entry)| report(content.pid, entry, &outcome)));
     all.complete &= outcome.failed.is_empty();
-    if let Err(error) = journal.close(&Content { pid: content.pid, entries: outcome.remaining() }) {
+    let remaining = Content { pid: content.pid, entries: outcome.remaining() };
+    if let Err(error) = journal.close(&remaining) {
         all.complete = false;
-        let Unrestored { knob, why } = Unrestored::of_journal(path, &error);
+        let is_needed = !remaining.entries.is_empty();
+        let Unrestored { knob, why } = Unrestored::of_journal(path, &error, is_needed);
         all.said.push(format!("{knob} can't be brought up to date: {why}"));
     }
     Ok(())
@@ -88,12 +92,26 @@ fn take_over(
             TakeOver::InUse => {}
         }
         let Some(holder) = Holder::of(root, path)? else { return Ok(None) };
-        if matches!(holder.life, Life::Runs | Life::Stopped) || clock::now() >= end {
+        let is_settled = matches!(holder.life, Life::Runs | Life::Stopped);
+        if is_settled || clock::now() >= end || was_awaited(path) {
+            await_no_more(path);
             all.add(&holder);
             return Ok(None);
         }
         clock::sleep_for(STEP);
     }
+}
+
+/// The journals for which this process waited in vain, or need not wait: each of its runs looks for what
+/// is left, and each would wait again.
+static AWAITED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn was_awaited(path: &Path) -> bool {
+    AWAITED.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+}
+
+fn await_no_more(path: &Path) {
+    AWAITED.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
 }
 
 impl Recovery {

@@ -213,18 +213,14 @@ fn restore() -> Result<()> {
         return Err(Failure::Unsupported(why.to_owned()));
     }
     let Recovery { said, held, complete } = Guard::recover_all(&Root::default());
-    let sentences = [said, held.clone()].concat();
+    let sentences = [said, held].concat();
     if sentences.is_empty() {
         return format::show("no knob needs to be restored\n");
     }
     let shown = format::show(&(sentences.join("\n") + "\n"));
-    let fail = |why: &str| Err(Failure::Failed(why.to_owned()));
-    let restored = match (complete, held.is_empty()) {
-        (true, true) => Ok(()),
-        (true, false) => {
-            fail("not all knobs have their old values: a latlab that runs has changed them")
-        }
-        (false, _) => fail("not all knobs could be restored: fix the causes above and try again"),
+    let incomplete = || {
+        let why = "not all knobs could be restored: fix the causes above and try again";
+        Failure::Failed(why.to_owned())
     };
-    worse(restored, shown)
+    worse(if complete { Ok(()) } else { Err(incomplete()) }, shown)
 }
