@@ -76,6 +76,9 @@ struct Side {
     reported: Vec<String>,
 }
 
+/// The file of a run that --stop-above ended, in the folder of --out.
+const STOPPED: &str = "stopped.json";
+
 /// How a run ended.
 enum Turn {
     Whole,
@@ -165,7 +168,7 @@ impl Ab {
                     Turn::Whole => {}
                     Turn::Interrupted => return Ok(End::Interrupted),
                     Turn::Stopped(record, why) => {
-                        let written = self.write(&record, "stopped.json");
+                        let written = self.write(&record, STOPPED);
                         written.inspect_err(|_| format::say(&why.to_string()))?;
                         return Err(why);
                     }
@@ -187,14 +190,19 @@ impl Ab {
         Ok(End::AllPairs)
     }
 
-    /// Refuses a folder that is not empty.
+    /// Refuses a folder that is not empty, and the record of a run that an earlier command stopped.
     fn check_folder(&self, side: &Side) -> Result<()> {
         let Some(out) = &self.out else { return Ok(()) };
         let folder = out.join(side.folder());
         let is_used = std::fs::read_dir(&folder).is_ok_and(|mut all| all.next().is_some());
         let why = "it is not empty, and its records would be compared with those of this command: \
                    name another folder with --out";
-        if is_used { Err(failed(&folder.display().to_string(), why)) } else { Ok(()) }
+        if is_used {
+            return Err(failed(&folder.display().to_string(), why));
+        }
+        let stopped = out.join(STOPPED);
+        let why = "it is of an earlier command: name another folder with --out";
+        if stopped.exists() { Err(failed(&stopped.display().to_string(), why)) } else { Ok(()) }
     }
 
     /// Writes a record to this path in the folder of --out.

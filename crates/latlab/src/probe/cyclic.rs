@@ -100,12 +100,13 @@ impl Cyclic {
 
     /// Says by how much the clock was set since it was read as the monotonic one, at `began`.
     fn step(&self, clock: SettableClock, began: Nanos) -> Option<Warning> {
-        let (now, there) = (clock::now(), clock.now());
-        // The kernel slews a clock by at most 500 ppm, beside a correction of its tick.
-        let slewed = self.interval + Nanos((now - began).0 / 1_000);
+        // Another task may run between two of these.
+        let (before, there, after) = (clock::now(), clock.now(), clock::now());
+        // The kernel slews a clock by at most 500 ppm; a program that changes the tick can slew it more.
+        let slewed = self.interval + Nanos((after - began).0 / 1_000);
         let step = match there {
-            _ if there > now + slewed => format!("ahead by {}", there - now),
-            _ if there + slewed < now => format!("back by {}", now - there),
+            _ if there > after + slewed => format!("ahead by {}", there - after),
+            _ if there + slewed < before => format!("back by {}", before - there),
             _ => return None,
         };
         let text = format!("{}: its clock was set {step} while it measured", Self::ABOUT.name);

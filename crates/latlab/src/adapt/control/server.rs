@@ -20,7 +20,7 @@ use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 /// Most programs, and most readers of metrics, that are connected at once.
-pub(super) const PROGRAMS: usize = 64;
+pub(super) const PROGRAMS: usize = 96;
 const READERS: usize = 16;
 
 /// The state of the control thread.

@@ -12,7 +12,7 @@ use std::io;
 const DENIED: usize = 16;
 /// Most programs with access: of all users, of all but root, and of one user but root. A program may
 /// keep its connection by asking again and again.
-const GRANTED: Quota = Quota { all: PROGRAMS, of_others: 32, of_user: 16 };
+const GRANTED: Quota = Quota { all: PROGRAMS, of_others: 64, of_user: 32 };
 /// Pause after a connection could not be accepted, as when no descriptor is free.
 const PAUSE: Nanos = Nanos::from_millis(100);
 
@@ -89,7 +89,7 @@ mod tests {
             connections.programs.push(Connection::new(denied(), near));
         }
         let connected = [1000, 1001, 1002, 0].map(|user| flood(&mut connections, user));
-        assert_eq!(connected[..3], [16, 16, 0]);
+        assert_eq!(connected[..3], [32, 32, 0]);
         assert!(connections.programs.len() - connected[3] < PROGRAMS, "there was room for root");
     }
 }
