@@ -220,9 +220,10 @@ impl Outcome {
     }
 
     /// The entries whose old values their files and threads have now, because they were put back.
+    /// Threads that have ended have none.
     pub(super) fn restored(&self) -> impl Iterator<Item = &Entry> {
         let is_whole = |entry: &&Entry| !self.failed.iter().any(|(one, _)| one.same_knob(entry));
-        self.put_back.iter().filter(is_whole)
+        self.put_back.iter().filter(is_whole).filter(|entry| !entry.has_surely_ended())
     }
 
     /// Whether another program has changed the file or thread of this entry.
@@ -270,13 +271,11 @@ pub(super) fn restore(entries: &[Entry]) -> Outcome {
 }
 
 impl Outcome {
-    /// Sets the old value again, and notes it unless its thread has ended.
+    /// Sets the old value again, and notes it.
     fn put_back(&mut self, entry: &Entry) -> io::Result<()> {
         entry.put_back()?;
         self.put_back.retain(|newer| !newer.same_knob(entry));
-        if !entry.has_surely_ended() {
-            self.put_back.push(entry.clone());
-        }
+        self.put_back.push(entry.clone());
         Ok(())
     }
 
