@@ -309,7 +309,7 @@ fn loads_run_on_the_cpus_they_were_given() {
 #[test]
 fn worker_that_dies_is_reported_and_run_continues() {
     let _lock = lock_machine();
-    let words = "run --policy other --cpus 0 --for 1s --warm-up 0 --load fork:on=probe --json";
+    let words = "run --policy other --cpus 0 --for 3s --warm-up 0 --load fork:on=probe --json";
     let mut run = Running::start(&mut command(words));
     run.wait_until_measuring();
     let workers = workers(run.pid());
@@ -319,7 +319,8 @@ fn worker_that_dies_is_reported_and_run_continues() {
     assert_eq!(output.code(), Some(0), "{output:?}");
     let record = output.record();
     let counts = record.series[0].counts;
-    assert_eq!(counts.recorded + counts.missed, 1_000);
+    // The last wake-up may be late, and miss periods after the end; before, 1000 of 1 s were asked.
+    assert!(counts.recorded + counts.missed >= 3_000, "{counts:?}");
     let ended = record.warnings.iter().find(|warning| warning.code == "load-ended");
     let sentence = &ended.expect("there is a warning").text;
     assert!(sentence.contains("fork") && sentence.contains("SIGKILL"), "{sentence}");
@@ -375,11 +376,12 @@ fn disk_that_fills_up_does_not_lose_the_record() {
     fs::create_dir(&disk).unwrap();
     // Only the run sees this file system, so that the shell prints the record.
     let script = "mount -t tmpfs -o size=4m none \"$1/disk\"; disk=$1/disk; shift; \
-                  (sleep 0.4; head -c 8m /dev/zero >\"$disk/rest\" 2>/dev/null || :) & \
+                  (until test \"$(df --output=used \"$disk\" | tail -n 1)\" -ge 1024; do sleep 0.02; done; \
+                  head -c 8m /dev/zero >\"$disk/rest\" 2>/dev/null || :) & \
                   \"$@\" --out \"$disk/record\" >/dev/null; wait; \
                   test \"$(stat -c %s \"$disk/rest\")\" -lt 3200000; cat \"$disk/record\"; exit";
     let output =
-        run(&mut in_mount_namespace(script, folder.path(), "run --policy other --cpus 0 --for 1s"));
+        run(&mut in_mount_namespace(script, folder.path(), "run --policy other --cpus 0 --for 3s"));
     assert_eq!(output.code(), Some(0), "{output:?}");
     assert!(output.record().series[0].counts.recorded > 0);
 }
@@ -399,9 +401,9 @@ fn worker_that_waits_for_a_disk_does_not_keep_a_run_from_ending() {
     let script = "disk=$1/disk; mkdir \"$disk\"; truncate -s 64M \"$1/image\"; \
                   mke2fs -q -t ext4 \"$1/image\"; mount -o loop \"$1/image\" \"$disk\"; shift; \
                   (sleep 4; fsfreeze -f \"$disk\") & \
-                  timeout -s KILL 30 \"$@\" --load \"disk:dir=$disk,size=1MiB\" && echo ended; wait; \
+                  timeout -s KILL 60 \"$@\" --load \"disk:dir=$disk,size=1MiB\" && echo ended; wait; \
                   fsfreeze -u \"$disk\"; exit";
-    let words = "run --policy other --for 5s --json";
+    let words = "run --policy other --for 10s --json";
     let output = run(&mut in_mount_namespace(script, folder.path(), words));
     let json = output.stdout.strip_suffix("ended\n").expect("it ends before the disk answers");
     let record: Record = serde_json::from_str(json).unwrap_or_else(|e| panic!("{e}: {output:?}"));

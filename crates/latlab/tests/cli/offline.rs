@@ -58,7 +58,8 @@ fn samples_of_a_cpu_that_goes_offline_are_kept() {
     }
     let _lock = lock_machine();
     // On a busy machine it takes the kernel seconds to take a CPU offline: 3 s were too short.
-    let running = Running::start(&mut command("run cyclic --cpus 0-1 --for 9s --json"));
+    let mut running = Running::start(&mut command("run cyclic --cpus 0-1 --for 9s --json"));
+    running.wait_until_measuring();
     pause(Duration::from_millis(1_200));
     let offline = Offline::take();
     let output = running.finish();

@@ -111,8 +111,9 @@ fn pipe_gets_whole_tables_and_plain_digits() {
     let columns: Vec<&str> = header.split_whitespace().collect();
     assert_eq!(columns.len(), 11, "{output:?}");
     let row = lines.next().unwrap_or_default();
-    let recorded = row.split_whitespace().nth(2).unwrap_or_default();
-    assert!(recorded.parse::<u64>().is_ok_and(|count| count >= 1_000), "{output:?}");
+    // A busy machine records few periods, and misses the others; before, 1000 had to be recorded.
+    let mut counts = row.split_whitespace().skip(2).take(2).filter_map(|n| n.parse::<u64>().ok());
+    assert!(counts.any(|count| count >= 1_000), "{output:?}");
     assert!(!(output.stdout.clone() + &output.stderr).contains('\u{202f}'), "{output:?}");
 }
 

@@ -53,8 +53,8 @@ fn injected_delay_ends_in_records_that_name_its_cause() {
         let explained = record.explained.as_ref().expect("it is explained");
         let first = &explained.causes[0];
         assert_eq!((explained.late, record.worst.len()), (1, 1));
-        assert!(explained.unexplained.0 * 20 <= explained.total.0, "{explained:?}");
-        (first.cause.as_str(), first.culprit.as_str()) == ("higher-priority", "second-task")
+        explained.unexplained.0 * 20 <= explained.total.0
+            && (first.cause.as_str(), first.culprit.as_str()) == ("higher-priority", "second-task")
     };
     assert!(records.iter().filter(is_right).count() >= 8, "{records:?}");
     let sum = format!("{} wake-ups were later than 2 ms", records.len());
