@@ -117,7 +117,7 @@ impl Breaches {
         }
     }
 
-    /// The cycle in progress is left out.
+    /// Forgets the breaches of the cycle in progress.
     pub(super) fn forget(&mut self) {
         self.pending.clear();
     }

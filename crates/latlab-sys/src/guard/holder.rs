@@ -27,7 +27,7 @@ impl Holder {
         if bytes.is_empty() {
             return Ok(None);
         }
-        // Its owner lives, and may be of another version, or just write it.
+        // Its owner lives. It may be of another version, or be writing it now.
         let content = match parse(root, &bytes) {
             Err(error) if is_damage(&error) => return Ok(None),
             content => content?,

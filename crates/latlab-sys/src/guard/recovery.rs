@@ -93,8 +93,11 @@ fn take_over(
         }
         let Some(holder) = Holder::of(root, path)? else { return Ok(None) };
         let is_settled = matches!(holder.life, Life::Runs | Life::Stopped);
-        if is_settled || clock::now() >= end || was_awaited(path) {
+        let is_over = clock::now() >= end;
+        if is_over {
             await_no_more(path);
+        }
+        if is_settled || is_over || was_awaited(path) {
             all.add(&holder);
             return Ok(None);
         }
@@ -102,8 +105,8 @@ fn take_over(
     }
 }
 
-/// The journals for which this process waited in vain, or need not wait: each of its runs looks for what
-/// is left, and each would wait again.
+/// The journals for which this process waited in vain: each of its runs looks for what is left, and each
+/// would wait again.
 static AWAITED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn was_awaited(path: &Path) -> bool {

@@ -53,6 +53,7 @@ fn injected_delay_ends_in_records_that_name_its_cause() {
         let explained = record.explained.as_ref().expect("it is explained");
         let first = &explained.causes[0];
         assert_eq!((explained.late, record.worst.len()), (1, 1));
+        // Before, this was asked of each record, also of those whose delay came from the host.
         explained.unexplained.0 * 20 <= explained.total.0
             && (first.cause.as_str(), first.culprit.as_str()) == ("higher-priority", "second-task")
     };
