@@ -29,10 +29,11 @@ impl Sampler<'_> {
         let (coordination, index) = (self.coordination, self.index());
         let runnable = RunnableTasks { coordination, index, started: AtomicU32::new(0) };
         std::thread::scope(|scope| {
-            let _stop = StopSecondTasks(coordination, index);
-            (0..tasks).try_for_each(|_| runnable.spawn(scope))?;
-            runnable.wait_until_started(tasks)?;
-            body(self)
+            StopSecondTasks(coordination, index).after(|| {
+                (0..tasks).try_for_each(|_| runnable.spawn(scope))?;
+                runnable.wait_until_started(tasks)?;
+                body(self)
+            })
         })
     }
 }

@@ -32,6 +32,19 @@ impl SecondTask<'_> {
 /// Stops the second tasks of a sampler when dropped, however the measurement ends.
 pub(super) struct StopSecondTasks<'a>(pub(super) &'a Coordination, pub(super) usize);
 
+impl StopSecondTasks<'_> {
+    /// Measures with `body`, then stops the tasks. Its failure is reported first: after a request to
+    /// stop, it would count as a wait that was interrupted in order to stop.
+    pub(super) fn after(self, body: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let StopSecondTasks(coordination, index) = &self;
+        body().inspect_err(|error| {
+            if !coordination.is_stopped(*index) {
+                coordination.fail(failed("measuring with a second task", error));
+            }
+        })
+    }
+}
+
 impl Drop for StopSecondTasks<'_> {
     fn drop(&mut self) {
         self.0.stop(self.1);
@@ -66,10 +79,11 @@ impl Sampler<'_> {
                     coordination.fail(failed("a second task of the probe", error));
                 }
             };
-            let _stop = StopSecondTasks(coordination, index);
-            let thread = std::thread::Builder::new().name("second-task".to_owned());
-            thread.stack_size(512 * 1024).spawn_scoped(scope, run)?;
-            body(self)
+            StopSecondTasks(coordination, index).after(|| {
+                let thread = std::thread::Builder::new().name("second-task".to_owned());
+                thread.stack_size(512 * 1024).spawn_scoped(scope, run)?;
+                body(self)
+            })
         })
     }
 }

@@ -144,6 +144,19 @@ fn second_task_that_ends_early_fails_probe() {
     assert_eq!(ended, Err("a second task of the probe: no more".to_owned()));
 }
 
+#[test]
+fn failure_beside_second_and_runnable_tasks_fails_probe() {
+    let refuse = |_: &mut Sampler<'_>| Err(io::Error::other("no more"));
+    let (ended, _) = run(|sampler| {
+        let task = |task: &SecondTask<'_>| wait_while(|| task.running());
+        sampler.with_second_task(Policy::Other, task, refuse)
+    });
+    let why = "measuring with a second task: no more";
+    assert_eq!(ended, Err(why.to_owned()));
+    let (ended, _) = run(|sampler| sampler.with_runnable_tasks(3, refuse));
+    assert_eq!(ended, Err(why.to_owned()));
+}
+
 /// A task of higher priority may have their CPU when the probe ends: they are interrupted and
 /// demoted as its other threads are.
 #[test]
