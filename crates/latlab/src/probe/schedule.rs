@@ -124,7 +124,8 @@ impl Schedule {
         // Spans are static: this leaks a few bytes per step.
         let spans = [(from, &*format!("{to}, {tasks} runnable").leak())];
         let last: CpuList = rig.cpus().iter().last().into_iter().collect();
-        let pacing = Pacing::BackToBack(self.interval + TIMEOUT);
+        let pause = self.interval;
+        let pacing = Pacing::AfterPauses { pause, timeout: pause + TIMEOUT };
         rig.on_cpu_sets(&[last], Self::ABOUT.name, &spans, pacing, &self.scheduling, |sampler| {
             sampler.with_runnable_tasks(tasks, |sampler| {
                 if let Some(driver) = driver {

@@ -17,9 +17,9 @@ pub(super) struct Conditions {
 
 impl Conditions {
     /// The conditions of a probe with this pacing. Refuses a measurement that is shorter than a period:
-    /// its thread would sleep on after the end.
+    /// or a pause: its thread would sleep on after the end.
     pub(super) fn of(self, probe: &str, pacing: Pacing) -> Result<Conditions> {
-        match (self.length, pacing.interval()) {
+        match (self.length, pacing.interval().or(pacing.pause())) {
             (Length::For(time), Some(interval)) if self.brief => {
                 Ok(Conditions { length: Length::For(time.max(interval)), ..self })
             }
@@ -66,6 +66,13 @@ pub(crate) enum Pacing {
     /// One after another. No sample for this long means that a wake-up was lost or that a task of
     /// the probe is dead: the probe fails.
     BackToBack(Nanos),
+    /// One or more after each pause of this length; no sample for `timeout` fails the probe.
+    AfterPauses {
+        /// Length of a pause.
+        pause: Nanos,
+        /// Longest time without a sample.
+        timeout: Nanos,
+    },
     /// At unknown times, possibly never: only time ends the measurement.
     Irregular,
     /// One per period of an external device, which may stop: no sample for `timeout` fails the
@@ -86,7 +93,15 @@ impl Pacing {
     pub(crate) fn interval(self) -> Option<Nanos> {
         match self {
             Pacing::Periodic(period) | Pacing::External { period, .. } => Some(period),
-            Pacing::BackToBack(_) | Pacing::Irregular => None,
+            Pacing::BackToBack(_) | Pacing::AfterPauses { .. } | Pacing::Irregular => None,
+        }
+    }
+
+    /// Returns the length of the pauses, if there are any.
+    fn pause(self) -> Option<Nanos> {
+        match self {
+            Pacing::AfterPauses { pause, .. } => Some(pause),
+            _ => None,
         }
     }
 
@@ -94,7 +109,35 @@ impl Pacing {
     pub(super) fn timeout(self) -> Option<Nanos> {
         match self {
             Pacing::Periodic(_) | Pacing::Irregular => None,
-            Pacing::BackToBack(timeout) | Pacing::External { timeout, .. } => Some(timeout),
+            Pacing::BackToBack(timeout)
+            | Pacing::AfterPauses { timeout, .. }
+            | Pacing::External { timeout, .. } => Some(timeout),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measurement_shorter_than_a_period_or_a_pause_is_refused() {
+        let second = Nanos::from_secs(1);
+        let of = |length: Length, pacing: Pacing| {
+            let conditions =
+                Conditions { length, warm_up: Nanos(0), limit: Nanos::MAX, brief: false };
+            conditions.of("test", pacing).map(|conditions| conditions.length)
+        };
+        for pacing in [
+            Pacing::Periodic(second),
+            Pacing::AfterPauses { pause: second, timeout: Nanos::MAX },
+            Pacing::External { period: second, timeout: Nanos::MAX },
+        ] {
+            let shorter = of(Length::For(Nanos(second.0 - 1)), pacing);
+            assert!(shorter.is_err_and(|why| why.to_string().contains("its interval of 1 s")));
+            assert_eq!(of(Length::For(second), pacing).unwrap(), Length::For(second));
+            assert_eq!(of(Length::Count(1), pacing).unwrap(), Length::Count(1));
+        }
+        assert!(of(Length::For(Nanos(1)), Pacing::BackToBack(second)).is_ok());
     }
 }
