@@ -11,7 +11,7 @@ mod worker;
 
 pub use crate::descriptor::{inherited, pipe};
 pub use command::{command, command_ignoring_signals, confine, inherit, schedule};
-pub use descendants::{adopt_orphans, kill_children};
+pub use descendants::{adopt_orphans, kill_children, reap_adopted};
 pub use find::find;
 pub use forked::{Forked, SingleThread, check_all_running, kill_all, wait_for_all};
 pub use output::output;

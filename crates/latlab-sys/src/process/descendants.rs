@@ -26,6 +26,32 @@ pub fn kill_children(patience: Nanos) {
     }
 }
 
+/// Reaps the children of this process that have ended, up to the first that is `own`, which its own
+/// handle reaps. Others are those that it has adopted.
+pub fn reap_adopted(own: u32) {
+    while let Some(child) = ended_child() {
+        if u32::try_from(child.as_raw_nonzero().get()) == Ok(own) {
+            return;
+        }
+        let _ = rustix::process::waitpid(Some(child), WaitOptions::NOHANG);
+    }
+}
+
+/// A child of this process that has ended. It is not reaped.
+fn ended_child() -> Option<Pid> {
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: zeros are a valid `siginfo_t`, which the kernel writes to. rustix does not tell the
+    // process.
+    let child = unsafe {
+        let mut ended: libc::siginfo_t = std::mem::zeroed();
+        match libc::waitid(libc::P_ALL, 0, &raw mut ended, options) {
+            0 => ended.si_pid(),
+            _ => 0,
+        }
+    };
+    Pid::from_raw(child)
+}
+
 /// Whether this process has children, zombies included.
 fn has_children() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

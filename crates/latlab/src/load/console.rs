@@ -12,15 +12,20 @@ fn open() -> io::Result<Console> {
 }
 
 /// The number of the active terminal. Waits while it is [`SPARE`], as another load may switch there
-/// for a moment again and again.
+/// for a moment again and again; fails if it stays so.
 pub(super) fn active() -> io::Result<u16> {
-    loop {
+    const PATIENCE: Nanos = Nanos::from_secs(5);
+    let deadline = clock::now() + PATIENCE;
+    while clock::now() < deadline {
         let active = open()?.active()?;
         if active != SPARE {
             return Ok(active);
         }
         clock::sleep_for(Nanos::from_millis(1));
     }
+    let why =
+        format!("terminal {SPARE} is active, which loads use: switch to another one (chvt 1)");
+    Err(io::Error::other(why))
 }
 
 /// The terminal with this number.

@@ -1,10 +1,11 @@
 //! Computing load: matrix multiplication.
 
-use super::{Load, LoadContext, Place};
+use super::{Load, LoadContext, Place, space};
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
 use crate::rig::TaskScheduling;
 use latlab_core::random::Random;
+use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, sched};
 use std::hint::black_box;
@@ -49,8 +50,11 @@ impl Load for Cpu {
         &self.place
     }
 
-    fn check(&self, _workers: u64) -> Result<()> {
+    fn check(&self, workers: u64) -> Result<()> {
         self.cycle()?;
+        // Three matrices of numbers of eight bytes.
+        let each = 3 * 8 * u64::from(self.size).pow(2);
+        space::check_memory(Self::ABOUT.name, Bytes(each.saturating_mul(workers)))?;
         self.tasks.check_with_alternative("; or use policy=other")
     }
 

@@ -123,6 +123,13 @@ impl Load for Interrupts {
                 "interrupts: every is for the device: use source=device, or interval for timers";
             return Err(Failure::Failed(why.to_owned()));
         }
+        if let Some(every) = self.every.filter(|every| self.busy.0 > every.0 / 2) {
+            let busy = self.busy;
+            return Err(Failure::Failed(format!(
+                "interrupts: busy={busy} of each {every} leaves too little time for other tasks: give \
+                 half of every= at most"
+            )));
+        }
         if self.source != From::Device && self.every.is_none() {
             return Ok(());
         }

@@ -114,6 +114,8 @@ fn load_without_its_needs_is_refused_before_anything_starts() {
         let output = latlab("run --for 60s --load interrupts:device");
         output.assert_refused(3, &["interrupts: ", "/dev/latlab", "lab:", "source=timer"]);
     }
+    latlab("run --for 60s --load interrupts:every=100us,busy=51us")
+        .assert_refused(2, &["busy=51 us of each 100 us", "half of every="]);
     if root() {
         let folder = folder();
         let program = folder.path().join("latlab");
@@ -444,6 +446,17 @@ fn command_that_fails_later_is_reported_and_run_continues() {
     let record = output.record();
     let ended = record.warnings.iter().find(|warning| warning.code == "load-ended");
     assert!(ended.is_some_and(|warning| warning.text.contains("gone")), "{record:?}");
+}
+
+#[test]
+fn what_a_command_leaves_behind_is_reaped_while_it_runs() {
+    let _lock = lock_machine();
+    // It fails as soon as none of its orphans is a zombie, at once or later.
+    let script = "for n in 1 2 3 4 5; do (true &); done; sleep 0.1
+        while ps -o stat= --ppid $PPID | grep -q Z; do sleep 0.1; done; exit 7";
+    let mut command = command("run --policy other --cpus 0 --for 5s --load");
+    let output = run(command.arg(format!("exec:sh -c '{script}'")));
+    assert!(output.stderr.contains("exit status: 7"), "{output:?}");
 }
 
 /// Starts a run whose load has a descendant in a session of its own, and returns that one's program.
