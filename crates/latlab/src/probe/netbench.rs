@@ -107,8 +107,10 @@ impl Netbench {
             shared.take(&mut taken);
             taken.iter().all(|sample| record(sampler, *sample, transferred));
             if let Some(last) = taken.last() {
-                sampler.advance(last.at, shared.lost() - lost);
-                lost = shared.lost();
+                // Read once: other processes count.
+                let lost_until_now = shared.lost();
+                sampler.advance(last.at, lost_until_now - lost);
+                lost = lost_until_now;
             }
         }
         shared.set_stopped(true);

@@ -5,6 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
 use crate::rig::{Pacing, Rig, Sampler, Scheduling};
 use latlab_core::cpulist::CpuList;
+use latlab_core::periods;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, timer};
 use std::io;
@@ -76,6 +77,7 @@ impl Probe for Timer {
 
 impl Timer {
     fn activate(&self, sampler: &mut Sampler<'_>) -> io::Result<()> {
+        let (set, resolution) = (clock::now(), clock::resolution());
         let timer = match self.source {
             TimerKind::Posix => timer::Timer::posix(self.interval)?,
             TimerKind::Itimer => timer::Timer::interval(self.interval)?,
@@ -84,17 +86,23 @@ impl Timer {
         // The first activation has no predecessor to be measured from.
         while timer.wait().is_none() && sampler.running() {}
         let mut before = clock::now();
+        let first = set + self.interval;
+        let mut due = periods::judge_sleep(first, self.interval, before, resolution).next;
         sampler.start_at(before);
         while sampler.running() {
             let Some(overruns) = timer.wait() else { continue };
             let now = clock::now();
             let between = now - before;
             let missed = match self.source {
-                // The kernel does not count them, but a period without a signal is a missed one.
-                TimerKind::Itimer => (between.0 + self.interval.0 / 2) / self.interval.0,
-                TimerKind::Posix | TimerKind::Fd => overruns + 1,
-            }
-            .saturating_sub(1);
+                // The kernel does not count the periods that passed before the signal was taken. It
+                // keeps their grid.
+                TimerKind::Itimer => {
+                    let wakeup = periods::judge_sleep(due, self.interval, now, resolution);
+                    due = wakeup.next;
+                    wakeup.missed
+                }
+                TimerKind::Posix | TimerKind::Fd => overruns,
+            };
             sampler.record(DIFFERENCE, now, Nanos(between.0.abs_diff(self.interval.0)));
             sampler.record(BETWEEN, now, between);
             sampler.advance(now, missed);
