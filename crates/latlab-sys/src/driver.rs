@@ -303,8 +303,8 @@ impl Driver {
     }
 
     /// Arms the next interrupt. Returns the time at which it will come, on `CLOCK_MONOTONIC`. An
-    /// interrupt armed before is cancelled; that of a device can't be cancelled, and is awaited
-    /// first, for at most 100 ms (`ResourceBusy`). EINVAL for a time too far away or a handler busy
+    /// interrupt armed before is cancelled; that of a device can't be cancelled: `ResourceBusy` until
+    /// it has come, within 100 ms. EINVAL for a time too far away or a handler busy
     /// for too long, ENODEV where there is no device, `Unsupported` where the time can't be known.
     pub fn arm(&self, source: InterruptSource) -> io::Result<Nanos> {
         let none = Arm { time: 0, source: EDU, flags: 0, busy: 0 };

@@ -14,10 +14,10 @@ pub const STOPS: [u64; 2] = [BASE, BASE + SECOND as u64];
 
 /// Address of the data. It begins with two little-endian numbers of eight bytes: how many bytes
 /// follow here, and how many of the message come after them.
-pub const DATA: u64 = BASE + PAGE as u64;
+pub const DATA: u64 = BASE + CODE as u64;
 
 /// Bytes that fit after the two numbers.
-pub const CHUNK: usize = PAGES * PAGE - HEADER;
+pub const CHUNK: usize = SIZE - HEADER;
 
 /// Size of the two numbers, in bytes.
 pub const HEADER: usize = 16;
@@ -25,11 +25,12 @@ pub const HEADER: usize = 16;
 /// No kernel maps anything else here in a new process, and every 64-bit kernel has this address in
 /// user space.
 const BASE: u64 = 64 << 30;
-const PAGE: usize = 4096;
+/// Size of the memory with the functions: a whole number of pages on every kernel.
+const CODE: usize = 64 << 10;
 /// Offset of the second function.
 const SECOND: usize = 16;
-/// Pages of the data.
-const PAGES: usize = 64;
+/// Size of the data: a whole number of pages on every kernel.
+const SIZE: usize = 256 << 10;
 
 /// An instruction that returns to the caller.
 #[cfg(target_arch = "x86_64")]
@@ -49,8 +50,8 @@ pub struct Mailbox {
 impl Mailbox {
     /// Maps the mailbox; all its pages are allocated. Fails where its addresses are taken.
     pub fn map() -> io::Result<Mailbox> {
-        let mut code = Mapping::at(BASE, Bytes(PAGE as u64))?;
-        let mut data = Mapping::at(DATA, Bytes((PAGES * PAGE) as u64))?;
+        let mut code = Mapping::at(BASE, Bytes(CODE as u64))?;
+        let mut data = Mapping::at(DATA, Bytes(SIZE as u64))?;
         for at in [0, SECOND] {
             code.write(at, RETURN);
         }

@@ -26,6 +26,13 @@ pub fn lock_all() -> io::Result<Locked> {
     }
 }
 
+/// The size of a page of memory, in bytes: 4096, on arm64 also 16 384 or 65 536. Not from rustix,
+/// which panics where it can't read the auxiliary vector.
+pub(crate) fn page_size() -> usize {
+    // SAFETY: sysconf takes a number and returns one.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
 /// Locks the present memory of this process, not its future memory.
 pub fn lock_present() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::CURRENT)?)

@@ -8,6 +8,7 @@ mod policies;
 pub use policies::KprobeError;
 
 use crate::mapping::{Mapping, Sealed};
+use crate::memory::page_size;
 use crate::poll::{self, Interest};
 use crate::procfs::{number, numbered};
 use crate::root::Root;
@@ -64,9 +65,6 @@ const TASKS: [Point; 2] =
 const CALLS: [Point; 2] =
     [("syscalls/sys_exit_sched_setscheduler", None), ("syscalls/sys_exit_sched_setattr", None)];
 
-/// A page that the kernel writes its position to, and a page that it writes events to, in a ring.
-const PAGES: Bytes = Bytes(2 * 4096);
-
 impl RtTaskEvents {
     /// Starts to listen on these CPUs.
     pub fn listen(root: &Root, cpus: &CpuList) -> Result<RtTaskEvents, RtTaskEventsError> {
@@ -90,9 +88,11 @@ impl RtTaskEvents {
             .find_map(|folder| root.number(format!("{folder}/events/{point}/id")))
             .ok_or(RtTaskEventsError::Missing(point))?;
         let refused = |e| RtTaskEventsError::Refused(point, e);
+        // A page that the kernel writes its position to, and one that it writes events to, in a ring.
+        let pages = Bytes(2 * page_size() as u64);
         for cpu in cpus.iter() {
             let file = perf::tracepoint(id, cpu, filter).map_err(refused)?;
-            let buffer = Mapping::read_only(&file, PAGES).map_err(refused)?;
+            let buffer = Mapping::read_only(&file, pages).map_err(refused)?;
             self.points.push((file, buffer));
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::make;
 use crate::mapping::{Mapping, Sealed};
+use crate::memory::page_size;
 use latlab_core::size::Bytes;
 use std::fs::File;
 use std::io;
@@ -26,13 +27,6 @@ const PROG_LOAD: libc::c_int = 5;
 const RINGBUF: u32 = 27;
 const KPROBE: u32 = 2;
 const RINGBUF_OUTPUT: i32 = 130;
-
-/// The size of a page of memory, of which a ring buffer is a multiple. Not from rustix, which
-/// panics where it can't read the auxiliary vector.
-fn page_size() -> usize {
-    // SAFETY: sysconf takes a number and returns one.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
-}
 
 /// The first fields of `union bpf_attr` for [`MAP_CREATE`].
 #[repr(C)]
