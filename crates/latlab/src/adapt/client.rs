@@ -7,6 +7,7 @@ use latlab_core::mechanism::status::Status;
 use latlab_sys::listener;
 use latlab_sys::root::Root;
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// Longest wait for an answer.
@@ -31,17 +32,38 @@ pub(crate) fn status() -> Result<Status> {
 
 /// Sends a request, and returns the line that answers it.
 fn query(request: &str) -> Result<String> {
-    let mut connection =
-        listener::connect(&Root::default(), NAME, PATIENCE).map_err(|e| unreachable(&e))?;
+    let connect = || listener::connect(&Root::default(), NAME, PATIENCE);
+    answer(connect, request).map_err(|e| unreachable(&e))
+}
+
+/// Returns the answer to a request. The daemon closes a connection on which nothing came for a second:
+/// a process that had to wait for a CPU so long asks anew.
+fn answer(
+    mut connect: impl FnMut() -> io::Result<UnixStream>,
+    request: &str,
+) -> io::Result<String> {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset};
+    const ATTEMPTS: usize = 3;
+    for _ in 1..ATTEMPTS {
+        match ask(connect()?, request) {
+            Err(closed) if [BrokenPipe, ConnectionReset].contains(&closed.kind()) => {}
+            answer => return answer,
+        }
+    }
+    ask(connect()?, request)
+}
+
+/// Asks once.
+fn ask(mut connection: UnixStream, request: &str) -> io::Result<String> {
     // A client that is refused gets its answer before it has sent anything.
     let sent = connection.write_all(format!("{request}\n").as_bytes());
     let mut answer = Vec::new();
     while !answer.ends_with(b"\n") {
         let mut piece = [0; 4096];
-        let read = connection.read(&mut piece).map_err(|e| unreachable(&e))?;
+        let read = connection.read(&mut piece)?;
         if read == 0 || answer.len() as u64 > LONGEST {
-            sent.map_err(|e| unreachable(&e))?;
-            return Err(unreachable(&io::ErrorKind::UnexpectedEof.into()));
+            sent?;
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         answer.extend_from_slice(&piece[..read]);
     }
@@ -75,5 +97,35 @@ fn refusal(line: &str) -> Failure {
              of latlab for both"
                 .to_owned(),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Connects to a daemon that has closed as many connections as `closed`, and answers the next.
+    fn asked(closed: usize) -> (io::Result<String>, usize) {
+        let (mut connections, mut far_end) = (0, None);
+        let connect = || {
+            let (near, mut far) = UnixStream::pair()?;
+            connections += 1;
+            if connections > closed {
+                far.write_all(b"ok\n")?;
+                far_end = Some(far);
+            }
+            Ok(near)
+        };
+        (answer(connect, "status"), connections)
+    }
+
+    #[test]
+    fn connection_that_was_closed_is_made_anew_at_most_twice() {
+        for closed in 0..3 {
+            let (answer, connections) = asked(closed);
+            assert_eq!((answer.unwrap().as_str(), connections), ("ok", closed + 1));
+        }
+        let (answer, connections) = asked(9);
+        assert_eq!((answer.unwrap_err().kind(), connections), (io::ErrorKind::BrokenPipe, 3));
     }
 }
