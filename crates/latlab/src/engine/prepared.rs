@@ -83,18 +83,51 @@ impl Prepared {
         let probes = self.probes.iter().map(|probe| self.duration_of(probe));
         // The time limit of a scan is far more than most need.
         let scans = self.scans.iter().map(|(scan, _)| Nanos(scan.limit.0 / 4));
-        probes.chain(scans).fold(Nanos(0), |sum, each| sum + each)
+        let watching = self.watches().then(|| self.once(INTERVAL));
+        probes.chain(scans).chain(watching).fold(Nanos(0), |sum, each| sum + each)
+    }
+
+    /// Whether it watches tasks that latlab did not start, for as long as a probe would measure.
+    pub(super) fn watches(&self) -> bool {
+        self.plan.explain.as_ref().is_some_and(|explain| explain.watch.is_some())
     }
 
     fn duration_of(&self, probe: &Built<dyn Probe>) -> Nanos {
-        let once = match self.plan.length {
+        let interval = probe.part.params.get("interval").and_then(serde_json::Value::as_u64);
+        let once = self.once(interval.map_or(INTERVAL, Nanos));
+        Nanos(once.0.saturating_mul(probe.length_factor()))
+    }
+
+    /// Duration of one measurement with a sample in each interval, and of its warm-up.
+    fn once(&self, interval: Nanos) -> Nanos {
+        let length = match self.plan.length {
             Length::For(time) => time,
-            Length::Count(count) => {
-                let interval =
-                    probe.part.params.get("interval").and_then(serde_json::Value::as_u64);
-                Nanos(interval.unwrap_or(1_000_000).saturating_mul(count))
-            }
+            Length::Count(count) => Nanos(interval.0.saturating_mul(count)),
         };
-        Nanos((once + self.plan.warm_up).0.saturating_mul(probe.length_factor()))
+        length + self.plan.warm_up
+    }
+}
+
+/// The time between two samples where a plan does not state it.
+const INTERVAL: Nanos = Nanos::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::plan::{ExplainPlan, Watched};
+
+    fn duration(length: Length, watch: Option<Watched>) -> Nanos {
+        let plan = Plan::bare("lab:rt", CpuList::default(), length);
+        let explain = Some(ExplainPlan { watch, ..ExplainPlan::default() });
+        let plan = Plan { explain, warm_up: Nanos::from_secs(1), ..plan };
+        Prepared::of(&plan).unwrap().duration()
+    }
+
+    #[test]
+    fn duration_of_a_plan_that_watches_tasks_is_its_length() {
+        let watched = |length| duration(length, Some(Watched::Realtime));
+        assert_eq!(watched(Length::For(Nanos::from_secs(60))), Nanos::from_secs(61));
+        assert_eq!(watched(Length::Count(5_000)), Nanos::from_secs(6));
+        assert_eq!(duration(Length::For(Nanos::from_secs(60)), None), Nanos(0));
     }
 }

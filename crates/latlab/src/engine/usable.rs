@@ -20,8 +20,7 @@ pub(super) fn probes(
         let checked = probe.check(&plan.plan().cpus).map(|()| probe.clone());
         probes.extend(unless_skipped(plan, probe.name(), checked, warnings)?);
     }
-    let watches = plan.plan().explain.as_ref().is_some_and(|explain| explain.watch.is_some());
-    if probes.is_empty() && plan.scans.is_empty() && !watches {
+    if probes.is_empty() && plan.scans.is_empty() && !plan.watches() {
         let why = warnings.iter().map(|warning| warning.text.as_str()).collect::<Vec<_>>();
         return Err(Failure::Unsupported(format!(
             "nothing is left to measure: {}",
