@@ -122,7 +122,7 @@ impl Check {
         let code = if on_host {
             guest.run_on_host(words, command, options, &mut output)?
         } else {
-            guest.run(words, command, options, &mut output)?
+            guest.run(words, self.length, command, options, &mut output)?
         };
         if code > 1 {
             return Ok(code);

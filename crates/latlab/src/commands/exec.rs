@@ -85,7 +85,8 @@ impl Exec {
     }
 
     fn run_in_guest(&self) -> Result<u8> {
-        self.guest.run(self.arguments(), &self.command, &self.options, &mut format::pass)
+        let (words, command) = (self.arguments(), &self.command);
+        self.guest.run(words, None, command, &self.options, &mut format::pass)
     }
 
     /// The arguments of latlab in the guest, for the same attributes.

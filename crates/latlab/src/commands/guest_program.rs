@@ -9,6 +9,7 @@ use crate::lab::{Program, Variables};
 use crate::message::Stream;
 use crate::session::{Output, Session};
 use crate::target::{self, Target};
+use latlab_core::time::Nanos;
 use latlab_sys::process;
 use latlab_sys::signal::Signals;
 use std::ffi::{OsStr, OsString};
@@ -42,10 +43,11 @@ pub(super) struct GuestProgram {
 
 impl GuestProgram {
     /// Runs latlab in the guest with these words, followed by the program's path and its arguments.
-    /// Returns its exit code.
+    /// `length` is the time for which they ask it to run, if they do. Returns its exit code.
     pub(super) fn run(
         &self,
         words: Vec<String>,
+        length: Option<Nanos>,
         command: &[OsString],
         options: &TargetOptions,
         reader: &mut Reader<'_>,
@@ -54,7 +56,8 @@ impl GuestProgram {
         let path = locate(&command[0])?;
         let words = with_command(words, path.as_os_str(), &command[1..])?;
         let (folder, variables) = (self.folder()?, self.variables()?);
-        let program = Program { words, path, with: self.with.clone(), folder, variables };
+        let with = self.with.clone();
+        let program = Program { words, path, with, folder, variables, length };
         in_session(name, options, reader, |session, output| {
             target.exec(name, &program, session, output)
         })

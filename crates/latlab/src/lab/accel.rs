@@ -133,7 +133,8 @@ fn test(target: &str, kernel: Kernel, session: &mut Session<'_>) -> Result<Teste
     }
 }
 
-/// The reason in the failure of a guest, without the guest's name and console.
+/// The reason in the failure of a guest, without the guest's name, its console, and the option that
+/// sets a limit: that of the test is fixed.
 fn reason(target: &str, why: &str) -> String {
     let why = why.strip_prefix(target).map_or(why, |why| why.trim_start_matches(": "));
     why.split([';', '\n']).next().unwrap_or(why).to_owned()
@@ -158,7 +159,8 @@ mod tests {
 
     #[test]
     fn reason_is_one_sentence_without_console() {
-        let why = "vm:rt: the guest did not finish within 20 s; the end of its console:\n  a\n  b";
+        let why = "vm:rt: the guest did not finish within 20 s; raise the limit with \
+                   --limit TIME; the end of its console:\n  a\n  b";
         assert_eq!(reason("vm:rt", why), "the guest did not finish within 20 s");
         assert_eq!(reason("vm:rt", "QEMU is gone"), "QEMU is gone");
     }

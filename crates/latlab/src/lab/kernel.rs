@@ -271,6 +271,23 @@ fn check_owner(cache: &Path, there: &Metadata) -> Result<()> {
     Ok(())
 }
 
+/// For tests: a kernel that does not boot, and has no modules.
+#[cfg(test)]
+impl Kernel {
+    pub(crate) fn bare(folder: &Path) -> Kernel {
+        Kernel {
+            name: "bare".to_owned(),
+            release: "6.1-bare".to_owned(),
+            arch: Arch::usual(),
+            image: "/nowhere".into(),
+            modules: None,
+            digest: String::new(),
+            folder: folder.to_owned(),
+            seal: Seal::of(folder, b"").expect("the folder can be opened"),
+        }
+    }
+}
+
 /// For tests: passes notes to a function, and never ends the work.
 #[cfg(test)]
 struct Notes<'a>(&'a mut dyn FnMut(&str));

@@ -77,7 +77,7 @@ pub(super) fn program(
 ) -> Result<Cell> {
     let cell = cell(target, time, program.job(), Needs::default(), session)?;
     let files = program.files(cell.kernel.arch)?;
-    Ok(Cell { files, links: program.links(), ..cell })
+    Ok(Cell { files, links: program.links(), expected: program.expected(), ..cell })
 }
 
 fn equipped(plan: &Prepared, time: GuestTime, job: Job, session: &mut Session<'_>) -> Result<Cell> {

@@ -238,7 +238,8 @@ fn limit_holds_for_the_first_boot_of_a_kernel() {
     let path = format!("{}:{path}", cache.path().display());
     let mut exec = command("exec --on lab:rt --limit 2s -- true");
     let output = run(exec.env("PATH", path).env("XDG_CACHE_HOME", cache.path()));
-    output.assert_refused(2, &["lab:rt: the guest did not finish within 2 s"]);
+    let way_out = "raise the limit with --limit";
+    output.assert_refused(2, &["lab:rt: the guest did not finish within 2 s", way_out]);
 }
 
 #[test]

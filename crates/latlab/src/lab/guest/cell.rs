@@ -55,6 +55,8 @@ pub(crate) struct Program {
     pub(crate) folder: PathBuf,
     /// Its environment variables in the guest, in addition to those of every program there.
     pub(crate) variables: Variables,
+    /// The time for which it was asked to run, in the guest's time, if it was.
+    pub(crate) length: Option<Nanos>,
 }
 
 impl Program {
@@ -62,6 +64,11 @@ impl Program {
     pub(crate) fn job(&self) -> Job {
         let (words, folder) = (self.words.clone(), self.folder.clone());
         Job::Exec { words, folder, variables: self.variables() }
+    }
+
+    /// Expected duration of the job in the guest's time.
+    pub(crate) fn expected(&self) -> Nanos {
+        self.job().shortest() + self.length.unwrap_or_default()
     }
 
     /// All its environment variables. They do not depend on those of this process.
@@ -307,23 +314,39 @@ fn folder_on_disk(needs: &Needs) -> Result<Option<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::seal::Seal;
     use serde_json::json;
     use std::collections::BTreeSet;
 
     #[test]
+    fn guest_has_the_time_for_which_its_program_was_asked_to_run() {
+        let patience = |length: Option<Nanos>| {
+            let folder = tempfile::tempdir().unwrap();
+            let program = Program { length, ..program("/bin/true") };
+            let kernel = Kernel::bare(folder.path());
+            let cell = Cell::plain("lab:bare", kernel, GuestTime::Instructions, program.job());
+            Cell { expected: program.expected(), ..cell }.patience()
+        };
+        assert_eq!(patience(None), Nanos::from_secs(620));
+        assert_eq!(patience(Some(Nanos::from_secs(900))), Nanos::from_secs(620 + 50 * 900));
+    }
+
+    /// A program without arguments.
+    fn program(path: &str) -> Program {
+        Program {
+            words: Vec::new(),
+            path: path.into(),
+            with: Vec::new(),
+            folder: "/".into(),
+            variables: Variables::new(),
+            length: None,
+        }
+    }
+
+    #[test]
     fn missing_module_is_left_out_when_parts_may_be_skipped() {
         let folder = tempfile::tempdir().unwrap();
-        let kernel = Kernel {
-            name: "bare".to_owned(),
-            release: "6.1-bare".to_owned(),
-            arch: Arch::usual(),
-            image: "/nowhere".into(),
-            modules: Some(folder.path().to_owned()),
-            digest: String::new(),
-            folder: folder.path().to_owned(),
-            seal: Seal::of(folder.path(), b"").unwrap(),
-        };
+        let modules = Some(folder.path().to_owned());
+        let kernel = Kernel { modules, ..Kernel::bare(folder.path()) };
         let modules = |skip_missing: bool| {
             let plan = json!({
                 "probes": [], "loads": [],

@@ -135,7 +135,8 @@ impl Guest {
         match self.ended {
             Some(status) => Some(self.ended_with(status)),
             None if waited > self.patience => {
-                let why = format!("the guest did not finish within {}", self.patience);
+                let way_out = "raise the limit with --limit TIME";
+                let why = format!("the guest did not finish within {}; {way_out}", self.patience);
                 Some(self.described(&why))
             }
             None => None,
