@@ -130,7 +130,7 @@ pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kern
             None => package::fetch(&store, name, progress).map(Fetched::kernel),
         },
         Source::Build(name) => build::ready(&store, name),
-        Source::Image(path) => added::image(&store, path, progress),
+        Source::Image(path) => added::image(&store, Path::new("/"), path, progress),
         Source::Added(name) => match store.newest(source)? {
             Some((kernel, _)) => Ok(kernel),
             None => Err(unknown(&store, name)),

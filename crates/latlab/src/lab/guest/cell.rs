@@ -240,6 +240,7 @@ impl Cell {
     fn add_modules(&self, archive: &mut Archive, has_disk: bool) -> Result<Vec<String>> {
         let mut wanted = self.profile.modules.clone();
         wanted.retain(|name| name != DRIVER_MODULE);
+        self.check_modules(&wanted)?;
         wanted.extend(self.needed_modules()?);
         if has_disk {
             wanted.extend(["null_blk".to_owned(), "ext4".to_owned()]);
@@ -251,6 +252,19 @@ impl Cell {
             names.push([vec![module.name.as_str()], disk].concat().join(" "));
         }
         Ok(names)
+    }
+
+    /// Refuses the modules of a profile for a kernel that came without modules: nothing tells whether
+    /// it has these built in.
+    fn check_modules(&self, named: &[String]) -> Result<()> {
+        if named.is_empty() || self.kernel.modules.is_some() {
+            return Ok(());
+        }
+        let (target, named, kernel) = (&self.target, named.join(", "), &self.kernel.name);
+        Err(Failure::Unsupported(format!(
+            "{target}: the profile loads {named}, and the kernel {kernel} has no modules: add it with \
+             them (latlab kernel add FILE --modules DIR), or remove from the profile what is built in"
+        )))
     }
 
     /// Adds everything else: the disk, the kernel's configuration, this program.
@@ -340,6 +354,22 @@ mod tests {
             variables: Variables::new(),
             length: None,
         }
+    }
+
+    #[test]
+    fn profile_with_modules_needs_a_kernel_with_modules() {
+        let folder = tempfile::tempdir().unwrap();
+        let adding = |modules: &[&str]| {
+            let kernel = Kernel::bare(folder.path());
+            let mut cell = Cell::plain("lab:mine", kernel, GuestTime::Instructions, Job::Calibrate);
+            cell.profile.modules = modules.iter().map(|name| (*name).to_owned()).collect();
+            cell.add_modules(&mut Archive::new(), false)
+        };
+        let refused = adding(&["latlab", "veth"]).unwrap_err();
+        assert!(matches!(refused, Failure::Unsupported(_)));
+        let why = "lab:mine: the profile loads veth, and the kernel bare has no modules: ";
+        assert!(refused.to_string().starts_with(why), "{refused}");
+        assert_eq!(adding(&["latlab"]), Ok(Vec::new()));
     }
 
     #[test]

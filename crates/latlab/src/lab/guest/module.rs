@@ -22,7 +22,7 @@ pub(crate) struct Module {
 
 /// The modules `wanted` and their dependencies, in the order to load them; built-in ones are left
 /// out. `folder` is `…/lib/modules/RELEASE`, where depmod need not have run. A kernel without such
-/// a folder is assumed to have everything built in.
+/// a folder may have them built in: the part that needs one finds out in the guest.
 ///
 /// A module is found by its name, with `-` or `_`. A cryptographic algorithm is also found by the
 /// alias with which the kernel requests it, such as `crypto-crc32c`.

@@ -101,8 +101,8 @@ pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     let kept = draft.folder.join("headers");
     let ended = ended.and_then(|()| headers::collect(&tree, &kept, &log, progress));
     ended.map_err(|failure| explain(name, &log, failure, progress))?;
-    let origin =
-        Origin { what: recipe.digest, version: package.version, serves: vec![source(name)] };
+    let (what, version, serves) = (recipe.digest, package.version, vec![source(name)]);
+    let origin = Origin { what, version, serves, modules: None };
     install(draft, &tree, origin).map(Fetched::New)
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn fetch(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     }
     let mut serves = vec![itself, asked];
     serves.dedup();
-    let origin = Origin { what: found.name, version: found.version, serves };
+    let origin = Origin { what: found.name, version: found.version, serves, modules: None };
     install(store, draft, &tree, origin).map(Fetched::New)
 }
 

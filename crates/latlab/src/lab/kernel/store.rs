@@ -43,6 +43,10 @@ pub(crate) struct Origin {
     pub(crate) version: String,
     /// The sources by which profiles name it.
     pub(crate) serves: Vec<Source>,
+    /// The digest of the modules on this machine that were copied with it, where some were. Kernels
+    /// that an earlier latlab stored have none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) modules: Option<String>,
 }
 
 impl Origin {
@@ -352,7 +356,8 @@ mod tests {
         let draft = store.begin(name, "testing", &mut Notes(&mut nobody))?;
         let image = Image { release: release.to_owned(), arch: Arch::usual(), boot: Boot::AsIs };
         let what = format!("from {name}");
-        let origin = Origin { what, version: String::new(), serves: vec![serves.clone()] };
+        let origin =
+            Origin { what, version: String::new(), serves: vec![serves.clone()], modules: None };
         draft.finish(name, release.as_bytes(), image, origin)
     }
 
