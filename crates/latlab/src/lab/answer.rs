@@ -19,6 +19,8 @@ pub(super) struct Answer {
     pub(super) misses: Vec<Misses>,
     /// The recording of the plugin; empty without one.
     pub(super) trace: String,
+    /// Reason why the guest lacked the test driver, where parts may be left out.
+    pub(super) no_driver: Option<String>,
 }
 
 impl Answer {
@@ -36,6 +38,9 @@ impl Answer {
         let warning =
             |line| Warning::new("kernel-complained", format!("the guest's kernel: {line}"));
         record.warnings.extend(self.complaints.into_iter().map(warning));
+        let skipped = |why| format!("the test driver was left out: {why}");
+        let skipped = self.no_driver.map(|why| Warning::new("skipped", skipped(why)));
+        record.warnings.extend(skipped);
         Ok(Outcome { record: *record, verdict })
     }
 
@@ -78,5 +83,36 @@ fn set_profile(record: &mut Record, profile: Option<&String>) {
     }
     for figure in &mut record.figures {
         figure.profile = profile.cloned();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::cpulist::CpuList;
+    use latlab_core::machine::Machine;
+    use latlab_core::plan::{Length, Plan};
+    use latlab_core::time::Nanos;
+
+    #[test]
+    fn outcome_says_why_the_guest_lacked_the_test_driver() {
+        let plan = Plan::bare("lab:bare", CpuList::default(), Length::Count(1));
+        let record = Record::new("latlab", Nanos(0), plan.clone(), Machine::default());
+        let warnings = |no_driver: Option<&str>| {
+            let answer = Answer {
+                target: "lab:bare".to_owned(),
+                fingerprint: "0a".to_owned(),
+                last: Message::Record { record: Box::new(record.clone()), verdict: None },
+                complaints: Vec::new(),
+                misses: Vec::new(),
+                trace: String::new(),
+                no_driver: no_driver.map(str::to_owned),
+            };
+            let outcome = answer.outcome(&Prepared::of(&plan).unwrap()).unwrap();
+            outcome.record.warnings
+        };
+        let skipped = Warning::new("skipped", "the test driver was left out: no headers");
+        assert_eq!(warnings(Some("no headers")), [skipped]);
+        assert!(warnings(None).is_empty());
     }
 }

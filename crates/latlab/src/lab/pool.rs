@@ -35,6 +35,8 @@ struct Running {
     state: String,
     /// The file that will keep its answer.
     kept: Option<PathBuf>,
+    /// Reason why it lacks the test driver.
+    no_driver: Option<String>,
 }
 
 impl Pool {
@@ -67,25 +69,40 @@ impl Pool {
         let records = cell.plugin.as_ref().is_some_and(Plugin::records);
         let fresh = session.fresh || records;
         let messages = kept.as_ref().filter(|_| !fresh).and_then(|path| cache::load(path));
-        let target = cell.target.clone();
         if let Some(messages) = messages {
-            let mut misses = Vec::new();
-            for message in messages {
-                if let Message::Misses(counted) = message {
-                    misses = counted;
-                } else if let Some(last) = self.receive(message)? {
-                    let (complaints, trace) = (Vec::new(), String::new());
-                    let (target, fingerprint) = (target.clone(), fingerprint.clone());
-                    let misses = std::mem::take(&mut misses);
-                    let answer = Answer { target, fingerprint, last, complaints, misses, trace };
-                    self.answer(index, Ok(answer));
-                }
-            }
-            return Ok(());
+            return self.repeat(index, &cell, &fingerprint, messages);
         }
         let start = starting_point(&cell, &fingerprint, session);
         let running = Running::start(index, cell, boot, start, fingerprint, kept, session)?;
         self.running.push(running);
+        Ok(())
+    }
+
+    /// Answers a cell with the messages of an earlier guest.
+    fn repeat(
+        &mut self,
+        index: usize,
+        cell: &Cell,
+        fingerprint: &str,
+        messages: Vec<Message>,
+    ) -> Result<()> {
+        let mut misses = Vec::new();
+        for message in messages {
+            if let Message::Misses(counted) = message {
+                misses = counted;
+            } else if let Some(last) = self.receive(message)? {
+                let answer = Answer {
+                    target: cell.target.clone(),
+                    fingerprint: fingerprint.to_owned(),
+                    last,
+                    complaints: Vec::new(),
+                    misses: std::mem::take(&mut misses),
+                    trace: String::new(),
+                    no_driver: cell.no_driver.clone(),
+                };
+                self.answer(index, Ok(answer));
+            }
+        }
         Ok(())
     }
 
@@ -246,8 +263,9 @@ impl Running {
         let patience = session.limit.unwrap_or_else(|| cell.patience());
         let guest = Guest::start(&cell, boot, start, patience)?;
         let (target, state) = (cell.target.clone(), if restored { "starts" } else { "boots" });
+        let (state, no_driver) = (state.to_owned(), cell.no_driver.clone());
         let cell = restored.then_some(cell);
-        Ok(Running { index, target, fingerprint, guest, cell, state: state.to_owned(), kept })
+        Ok(Running { index, target, fingerprint, guest, cell, state, kept, no_driver })
     }
 
     /// Boots the guest, because it can't be restored.
@@ -270,6 +288,7 @@ impl Running {
             cache::keep(path, &misses, &self.guest.transcript()?);
         }
         let (target, fingerprint) = (self.target.clone(), self.fingerprint.clone());
-        Ok(Answer { target, fingerprint, last, complaints, misses, trace })
+        let no_driver = self.no_driver.clone();
+        Ok(Answer { target, fingerprint, last, complaints, misses, trace, no_driver })
     }
 }

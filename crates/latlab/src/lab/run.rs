@@ -9,7 +9,6 @@ use crate::engine::{Outcome, Prepared};
 use crate::failure::Result;
 use crate::message::{Message, Stream};
 use crate::session::{Output, Session};
-use latlab_core::record::Warning;
 
 /// Carries out each plan in a guest of its own, whose time `time_of` chooses. The outcomes do not
 /// depend on their order.
@@ -20,15 +19,7 @@ pub(crate) fn run(
 ) -> Vec<Result<Outcome>> {
     let mut prepared = |plan| prepare::plan(plan, time_of(plan, session)?, session);
     let cells: Vec<Result<Cell>> = plans.iter().map(&mut prepared).collect();
-    let no_driver: Vec<Option<String>> =
-        cells.iter().map(|cell| cell.as_ref().ok()?.no_driver.clone()).collect();
-    let outcome = |index: usize, answer: Answer| {
-        let mut outcome = answer.outcome(&plans[index])?;
-        let text = |why| format!("the test driver was left out: {why}");
-        let skipped = no_driver[index].clone().map(|why| Warning::new("skipped", text(why)));
-        outcome.record.warnings.extend(skipped);
-        Ok(outcome)
-    };
+    let outcome = |index: usize, answer: Answer| answer.outcome(&plans[index]);
     let mut keep = session.keep.take();
     let mut finished = |index, answer: &Answer| {
         if let (Some(keep), Ok(outcome)) = (&mut keep, outcome(index, answer.clone())) {

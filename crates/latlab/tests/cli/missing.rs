@@ -44,10 +44,11 @@ fn driver_that_cannot_be_built_is_skipped_with_the_reason() {
     with_bare_kernel(folder.path());
     // Hides headers of the same kernel that may be installed on this machine.
     let hidden = "if test -d /lib/modules; then mount -t tmpfs none /lib/modules; fi";
-    let in_guest = |words: &str| {
-        let words = format!("run cyclic --count 20 --json --on lab:bare {words}");
+    let measured = |command: &str, words: &str| {
+        let words = format!("{command} cyclic --count 20 --json --on lab:bare {words}");
         run(in_mount_namespace(hidden, folder.path(), &words).env("XDG_CACHE_HOME", folder.path()))
     };
+    let in_guest = |words: &str| measured("run", words);
     let loads = "--load interrupts:device --load fork";
     let why = "modules for 6.12";
     in_guest(loads).assert_refused(3, &[why, "headers", "/lib/modules/6.12"]);
@@ -61,6 +62,8 @@ fn driver_that_cannot_be_built_is_skipped_with_the_reason() {
     let record = output.record();
     let worked: Vec<&str> = record.work.iter().map(|work| work.load.as_str()).collect();
     assert_eq!(worked, ["fork"]);
+    // The microscope compares the records of two runs.
+    assert_eq!(skipped(&measured("explain", &format!("{loads} --skip-missing"))), texts);
 }
 
 /// The guest has a graphics card, but this kernel has no driver for it.
