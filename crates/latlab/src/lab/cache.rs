@@ -1,7 +1,7 @@
 //! Answers of earlier cells, kept by the digest of everything an answer depends on: the
 //! fingerprint of its environment, and the job.
 
-use super::guest::{self, Boot, Cell, GuestTime, Job};
+use super::guest::{self, Boot, Cell, GuestTime, Job, Plugin};
 use super::kernel;
 use crate::failure::{Result, failed};
 use crate::message::Message;
@@ -28,9 +28,9 @@ pub(crate) fn program_digest() -> Result<String> {
 }
 
 /// The file in which the answer of a cell is kept; none where the same cell may answer differently
-/// next time.
+/// next time, or its plugin records.
 pub(super) fn path(cell: &Cell, boot: &Boot, fingerprint: &str) -> Result<Option<PathBuf>> {
-    if !repeats(cell.time, cell.profile.cpus, &cell.job) {
+    if !repeats(cell.time, cell.profile.cpus, &cell.job) || records(cell) {
         return Ok(None);
     }
     let name = kernel::digest(format!("{fingerprint}\n{}", kernel::digest(&boot.job)).as_bytes());
@@ -43,6 +43,12 @@ pub(super) fn path(cell: &Cell, boot: &Boot, fingerprint: &str) -> Result<Option
 /// differ; a kernel is calibrated once.
 fn repeats(time: GuestTime, cpus: u32, job: &Job) -> bool {
     time == GuestTime::Instructions && cpus == 1 && !matches!(job, Job::Calibrate)
+}
+
+/// Whether the plugin of a cell records what only a guest that runs can show. Its answer would be that
+/// of the cell without the plugin, which nobody has compared yet.
+fn records(cell: &Cell) -> bool {
+    cell.plugin.as_ref().is_some_and(Plugin::records)
 }
 
 /// Bytes; a longer answer is quicker to measure again than to keep.
@@ -106,6 +112,7 @@ fn remove_exceeding(folder: &Path, limit: u64) {
 mod tests {
     use super::*;
     use crate::session::Accel;
+    use latlab_core::time::Nanos;
     use std::time::Duration;
 
     #[test]
@@ -116,6 +123,25 @@ mod tests {
         assert!(!repeats(GuestTime::Instructions, 2, &program));
         assert!(!repeats(GuestTime::Wall(Accel::Tcg), 1, &program));
         assert!(!repeats(GuestTime::Instructions, 1, &Job::Calibrate));
+    }
+
+    #[test]
+    fn answer_of_a_cell_whose_plugin_records_is_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let cell = |samples: Vec<(u64, Nanos)>| {
+            let kernel = kernel::Kernel::bare(folder.path());
+            let (words, variables) = (vec![], guest::Variables::new());
+            let program = Job::Exec { words, folder: "/".into(), variables };
+            let (library, faults) = ("latlab.so".into(), vec![]);
+            let (preempt_count, sections) = (None, None);
+            let plugin = Plugin { library, misses: true, samples, faults, preempt_count, sections };
+            let cell = Cell::plain("lab:bare", kernel, GuestTime::Instructions, program);
+            Cell { plugin: Some(plugin), ..cell }
+        };
+        let (cmdline, modules) = (String::new(), vec![]);
+        let boot = Boot { initramfs: vec![], cmdline, modules, job: vec![] };
+        assert_eq!(path(&cell(vec![(1, Nanos(5_000))]), &boot, "0a"), Ok(None));
+        assert!(!records(&cell(vec![])), "misses are kept with the answer");
     }
 
     #[test]

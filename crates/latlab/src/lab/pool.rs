@@ -1,7 +1,7 @@
 //! The guests that run at the same time, and the answers they have given.
 
 use super::answer::Answer;
-use super::guest::{Boot, Cell, Guest, Job, Launched, Plugin, Start, stops};
+use super::guest::{Boot, Cell, Guest, Job, Launched, Start, stops};
 use super::{cache, snapshot};
 use crate::failure::{Result, failed};
 use crate::message::{Message, Stream, output_bytes};
@@ -65,10 +65,8 @@ impl Pool {
         let boot = cell.boot()?;
         let fingerprint = cache::fingerprint(&cell, &boot)?;
         let kept = cache::path(&cell, &boot, &fingerprint)?;
-        // The plugin records nothing unless the guest runs.
-        let records = cell.plugin.as_ref().is_some_and(Plugin::records);
-        let fresh = session.fresh || records;
-        let messages = kept.as_ref().filter(|_| !fresh).and_then(|path| cache::load(path));
+        let asked = kept.as_ref().filter(|_| !session.fresh);
+        let messages = asked.and_then(|path| cache::load(path));
         if let Some(messages) = messages {
             return self.repeat(index, &cell, &fingerprint, messages);
         }
