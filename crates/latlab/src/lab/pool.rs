@@ -270,8 +270,11 @@ impl Running {
     fn boot(&mut self, why: &str, session: &mut Session<'_>) -> Result<()> {
         let cell = self.cell.take().expect("only a restored guest fails to be restored");
         session.progress.note(&unusable(&self.target, why));
-        let start = new_snapshot(&cell, &self.fingerprint, session);
-        let (boot, fingerprint, kept) = (cell.boot()?, self.fingerprint.clone(), self.kept.take());
+        // The files are read once more, and may be others by now.
+        let boot = cell.boot()?;
+        let fingerprint = cache::fingerprint(&cell, &boot)?;
+        let kept = cache::path(&cell, &boot, &fingerprint)?;
+        let start = new_snapshot(&cell, &fingerprint, session);
         *self = Running::start(self.index, cell, boot, start, fingerprint, kept, session)?;
         Ok(())
     }
