@@ -23,10 +23,11 @@ pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outc
     let symbols = Symbols::of(plan, session)?;
     let outcome = run(std::slice::from_ref(plan), |_, _| Ok(GuestTime::Instructions), session);
     let mut outcome = outcome.into_iter().next().expect("one plan, one outcome")?;
+    let samples = wanted(&outcome.record)?;
     let plugin = Plugin {
         library,
         misses: plan.needs().models,
-        samples: wanted(&outcome.record)?,
+        samples: samples.clone(),
         faults: symbols.faults().collect(),
         preempt_count: symbols.preempt_count,
         sections: None,
@@ -38,25 +39,40 @@ pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outc
     let trace = Trace::read(&answer.trace).map_err(|e| failed(target, e))?;
     let again = answer.outcome(plan)?.record;
     check_same(target, &outcome.record, &again)?;
+    check_complete(target, &outcome.record.worst, &samples, &trace)?;
     add_paths(target, &mut outcome.record, &trace, &symbols)?;
     Ok(outcome)
 }
 
-/// Adds to each of the worst samples its path, and to each named section its function.
+/// Adds to each of the worst samples that were recorded its path, and to each named section its
+/// function.
 fn add_paths(target: &str, record: &mut Record, trace: &[Trace], symbols: &Symbols) -> Result<()> {
     let recorded = |index: Option<u64>| trace.iter().find(|watched| Some(watched.index) == index);
-    let mut missing = Vec::new();
     for sample in &mut record.worst {
-        match recorded(sample.index) {
-            Some(watched) => sample.path = Some(path(target, watched, symbols)?),
-            None => missing.extend(sample.index),
-        }
+        let recorded = recorded(sample.index);
+        sample.path = recorded.map(|watched| path(target, watched, symbols)).transpose()?;
     }
     for section in record.scans.iter_mut().flat_map(|scan| &mut scan.sections) {
         let path =
             recorded(section.nth).map(|watched| path(target, watched, symbols)).transpose()?;
         section.function = path.as_ref().and_then(Path::culprit);
     }
+    Ok(())
+}
+
+/// Fails where the plugin recorded nothing for one of the worst samples that it was to record.
+fn check_complete(
+    target: &str,
+    worst: &[Sample],
+    wanted: &[(u64, Nanos)],
+    trace: &[Trace],
+) -> Result<()> {
+    let is_missing = |index: &u64| {
+        wanted.iter().any(|(wanted, _)| wanted == index)
+            && !trace.iter().any(|watched| watched.index == *index)
+    };
+    let missing: Vec<u64> =
+        worst.iter().filter_map(|sample| sample.index).filter(is_missing).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -121,4 +137,40 @@ fn path(target: &str, watched: &Trace, symbols: &Symbols) -> Result<Path> {
         return Err(Failure::Failed(format!("{target}: {why}: nothing is explained")));
     }
     Ok(Path::of(watched, |address| symbols.place(address)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::cpulist::CpuList;
+    use latlab_core::machine::Machine;
+    use latlab_core::plan::{Length, Plan};
+
+    #[test]
+    fn sample_that_the_plugin_had_no_room_for_is_not_missing() {
+        let sample = |index: u64| Sample {
+            probe: "cyclic".to_owned(),
+            cpu: 0,
+            at: Nanos(index),
+            latency: Nanos(5_000),
+            index: Some(index),
+            causes: Vec::new(),
+            unexplained: None,
+            path: None,
+        };
+        let plan = Plan::bare("lab:rt", CpuList::default(), Length::Count(1));
+        let record = Record::new("latlab", Nanos(0), plan, Machine::default());
+        let record = Record { worst: (1..=70).map(sample).collect(), ..record };
+        let wanted = wanted(&record).unwrap();
+        assert_eq!(wanted.len(), 64);
+        let trace = |recorded: std::ops::RangeInclusive<u64>| {
+            let text: String =
+                recorded.map(|index| format!("sample {index} 5000 0\nend\n")).collect();
+            Trace::read(&text).unwrap()
+        };
+        let check = |trace: &[Trace]| check_complete("lab:rt", &record.worst, &wanted, trace);
+        assert_eq!(check(&trace(1..=64)), Ok(()));
+        let why = "lab:rt: the plugin recorded nothing for the samples [64]";
+        assert_eq!(check(&trace(1..=63)), Err(Failure::Failed(why.to_owned())));
+    }
 }
