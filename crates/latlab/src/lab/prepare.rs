@@ -76,7 +76,7 @@ pub(super) fn program(
     session: &mut Session<'_>,
 ) -> Result<Cell> {
     let cell = cell(target, time, program.job(), Needs::default(), session)?;
-    let files = program.files(cell.kernel.arch)?;
+    let files = program.files(cell.kernel.arch, |named| cell.check_files(named))?;
     Ok(Cell { files, links: program.links(), expected: program.expected(), ..cell })
 }
 

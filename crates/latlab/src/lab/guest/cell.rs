@@ -13,6 +13,7 @@ use crate::message::ApicTimer;
 use crate::part::needs::{Device, Needs};
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// One job on one kernel.
@@ -79,17 +80,24 @@ impl Program {
         Variables::from(of_all).into_iter().chain(self.variables.clone()).collect()
     }
 
-    /// The program, its libraries for this architecture, and the files that it reads.
-    pub(crate) fn files(&self, arch: &'static Arch) -> Result<Vec<(PathBuf, PathBuf)>> {
+    /// The program, its libraries for this architecture, and the files that it reads. `check` gets
+    /// those that the user named before any is read.
+    pub(crate) fn files(
+        &self,
+        arch: &'static Arch,
+        check: impl FnOnce(&[(PathBuf, PathBuf)]) -> Result<()>,
+    ) -> Result<Vec<(PathBuf, PathBuf)>> {
         let (real, variables) = (self.real(), self.variables());
         let mut files = vec![(real.clone(), real)];
-        files.extend(library::closure(&self.path, &variables, arch)?);
         for path in &self.with {
-            for (there, here) in library::tree(path)? {
-                files.extend(library::closure_if_any(&here, &variables, arch)?);
-                files.push((there, here));
-            }
+            files.extend(library::tree(path)?);
         }
+        check(&files)?;
+        let mut libraries = library::closure(&self.path, &variables, arch)?;
+        for (_, here) in &files[1..] {
+            libraries.extend(library::closure_if_any(here, &variables, arch)?);
+        }
+        files.extend(libraries);
         files.sort();
         files.dedup();
         Ok(files)
@@ -286,6 +294,16 @@ impl Cell {
         Ok(())
     }
 
+    /// Refuses files that do not fit into the guest, before any of them is read.
+    pub(crate) fn check_files(&self, files: &[(PathBuf, PathBuf)]) -> Result<()> {
+        let mut sizes = BTreeMap::new();
+        for (there, here) in files {
+            let found = here.metadata().map_err(|e| failed(&here.display().to_string(), e))?;
+            sizes.insert(there, found.len());
+        }
+        self.check_size(Bytes(sizes.into_values().fold(0, u64::saturating_add)))
+    }
+
     /// Refuses an initramfs that the guest cannot unpack: it holds the archive twice meanwhile, and
     /// a root in memory gets half of the memory.
     fn check_size(&self, size: Bytes) -> Result<()> {
@@ -354,6 +372,27 @@ mod tests {
             variables: Variables::new(),
             length: None,
         }
+    }
+
+    #[test]
+    fn files_that_do_not_fit_are_refused_before_any_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let [text, large, other] = ["text", "large", "other"].map(|name| folder.path().join(name));
+        for (path, bytes) in [(&text, 0), (&large, 200 << 20), (&other, 200 << 20)] {
+            std::fs::File::create(path).unwrap().set_len(bytes).unwrap();
+        }
+        let kernel = Kernel::bare(folder.path());
+        let cell = Cell::plain("lab:bare", kernel, GuestTime::Instructions, Job::Calibrate);
+        let files = |with: Vec<PathBuf>| {
+            let program = Program { with, ..program(text.to_str().unwrap()) };
+            let files = program.files(Arch::usual(), |named| cell.check_files(named));
+            files.unwrap_err().to_string()
+        };
+        let refused = files(vec![large.clone(), other]);
+        assert!(refused.starts_with("lab:bare: 400MiB of files do not fit"), "{refused}");
+        // What is named twice is copied once.
+        let read = files(vec![large.clone(), large.clone()]);
+        assert!(read.contains("not executable"), "{read}");
     }
 
     #[test]
