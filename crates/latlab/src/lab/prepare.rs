@@ -77,7 +77,10 @@ pub(super) fn program(
 ) -> Result<Cell> {
     let cell = cell(target, time, program.job(), Needs::default(), session)?;
     let files = program.files(cell.kernel.arch, |named| cell.check_files(named))?;
-    Ok(Cell { files, links: program.links(), expected: program.expected(), ..cell })
+    let links = program.links();
+    // Libraries, too, may lie anywhere.
+    files.iter().chain(&links).try_for_each(|(place, _)| cell.check_place(place))?;
+    Ok(Cell { files, links, expected: program.expected(), ..cell })
 }
 
 fn equipped(plan: &Prepared, time: GuestTime, job: Job, session: &mut Session<'_>) -> Result<Cell> {

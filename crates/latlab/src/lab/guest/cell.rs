@@ -14,7 +14,7 @@ use crate::part::needs::{Device, Needs};
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One job on one kernel.
 #[derive(Debug)]
@@ -294,14 +294,31 @@ impl Cell {
         Ok(())
     }
 
-    /// Refuses files that do not fit into the guest, before any of them is read.
+    /// Refuses files that do not fit into the guest or would be hidden there, before any of them is
+    /// read.
     pub(crate) fn check_files(&self, files: &[(PathBuf, PathBuf)]) -> Result<()> {
         let mut sizes = BTreeMap::new();
         for (there, here) in files {
+            self.check_place(there)?;
             let found = here.metadata().map_err(|e| failed(&here.display().to_string(), e))?;
             sizes.insert(there, found.len());
         }
         self.check_size(Bytes(sizes.into_values().fold(0, u64::saturating_add)))
+    }
+
+    /// Refuses a place in the guest where its own file systems hide what was copied. In wall-clock time
+    /// it has its files before it mounts them.
+    pub(crate) fn check_place(&self, place: &Path) -> Result<()> {
+        let own: &[&str] = match self.time {
+            GuestTime::Instructions => &["/proc", "/sys"],
+            GuestTime::Wall(_) => &["/proc", "/sys", "/dev"],
+        };
+        let Some(own) = own.iter().find(|own| place.starts_with(own)) else { return Ok(()) };
+        let (target, place) = (&self.target, place.display());
+        Err(Failure::Failed(format!(
+            "{target}: {place} would be hidden by the guest's own {own}: copy it to another folder \
+             first, such as /tmp"
+        )))
     }
 
     /// Refuses an initramfs that the guest cannot unpack: it holds the archive twice meanwhile, and
@@ -346,6 +363,7 @@ fn folder_on_disk(needs: &Needs) -> Result<Option<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::Accel;
     use serde_json::json;
     use std::collections::BTreeSet;
 
@@ -393,6 +411,25 @@ mod tests {
         // What is named twice is copied once.
         let read = files(vec![large.clone(), large.clone()]);
         assert!(read.contains("not executable"), "{read}");
+    }
+
+    #[test]
+    fn file_that_the_guest_would_hide_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let check = |time: GuestTime, place: &str| {
+            let cell = Cell::plain("lab:bare", Kernel::bare(folder.path()), time, Job::Calibrate);
+            cell.check_files(&[(place.into(), folder.path().to_owned())])
+        };
+        let wall = GuestTime::Wall(Accel::Tcg);
+        for time in [wall, GuestTime::Instructions] {
+            let refused = check(time, "/proc/cpuinfo").unwrap_err().to_string();
+            let why = "/proc/cpuinfo would be hidden by the guest's own /proc: ";
+            assert!(refused.contains(why), "{refused}");
+            assert_eq!(check(time, "/tmp/program"), Ok(()));
+            assert_eq!(check(time, "/process/program"), Ok(()));
+        }
+        check(wall, "/dev/shm/program").unwrap_err();
+        assert_eq!(check(GuestTime::Instructions, "/dev/shm/program"), Ok(()));
     }
 
     #[test]
