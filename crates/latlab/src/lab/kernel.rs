@@ -122,7 +122,7 @@ pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kern
     {
         let name = &kernel.name;
         progress.note(&format!("the kernel {name} was changed in the cache: it is removed"));
-        store.remove(&kernel, progress)?;
+        store.remove(name, progress)?;
     }
     match source {
         Source::Package(name) => match store.newest(source)? {
@@ -220,18 +220,15 @@ pub(crate) fn added() -> Result<Vec<String>> {
     Ok(serves.filter_map(name).collect())
 }
 
-/// Removes a kernel from the cache.
+/// Removes a kernel from the cache, also one that is damaged.
 pub(crate) fn remove(name: &str, progress: &mut dyn Progress) -> Result<()> {
     let store = Store::open()?;
-    let kernels = store.kernels()?;
-    match kernels.iter().find(|(kernel, _)| kernel.name == name) {
-        Some((kernel, _)) => {
-            // Snapshots that stay for now are removed above the limit.
-            let _ = snapshot::remove_of(&kernel.name);
-            store.remove(kernel, progress)
-        }
-        None => Err(unknown(&store, name)),
+    if !store.has(name)? {
+        return Err(unknown(&store, name));
     }
+    // Snapshots that stay for now are removed above the limit.
+    let _ = snapshot::remove_of(name);
+    store.remove(name, progress)
 }
 
 /// The cache folder, created on demand: `$XDG_CACHE_HOME/latlab`, else `~/.cache/latlab`.

@@ -159,8 +159,18 @@ fn draft_of_killed_process_is_no_kernel_and_is_removed() {
     fs::create_dir_all(&half).unwrap();
     fs::write(half.join("image"), "half").unwrap();
     assert!(!run(&mut in_cache(folder, "list")).stdout.contains("half"));
+    let other = folder.join("latlab/kernels/.draft-fetch-linux-image-of-old/tree");
+    fs::create_dir_all(&other).unwrap();
     assert_prints_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
     assert_eq!(kernels(folder), ["6.1.9", "half"]);
+    // What is no complete kernel can be removed by its name.
+    fs::write(folder.join("latlab/kernels/6.1.9/kernel.json"), "{").unwrap();
+    assert_eq!(run(&mut in_cache(folder, "remove half 6.1.9")).code(), Some(0));
+    assert_eq!(kernels(folder), Vec::<String>::new());
+    for name in [".locks", "../kernels", ""] {
+        let output = run(in_cache(folder, "remove").arg(name));
+        assert_eq!(output.code(), Some(2), "{output:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! A kernel is prepared in a draft, a hidden folder next to the kernels that is locked by the
 //! process that writes it, and then renamed. An unlocked draft was left by a killed process; the
-//! next process that starts the same draft removes it.
+//! next process that starts a draft removes it.
 
 use super::image::{Boot, Image};
 use super::{Kernel, Progress, Source, VMLINUX, cache, digest, work};
@@ -62,6 +62,8 @@ impl Origin {
 
 /// The file that marks a folder as a kernel.
 const FACTS: &str = "kernel.json";
+/// What the name of a draft begins with; its key follows.
+const DRAFT: &str = ".draft-";
 
 /// The folder of all kernels.
 #[derive(Debug)]
@@ -101,12 +103,17 @@ impl Store {
         Ok(kernels.rfind(|(_, facts)| facts.origin.serves.contains(source)))
     }
 
-    /// Removes a kernel: renames its folder, then deletes it.
-    pub(crate) fn remove(&self, kernel: &Kernel, progress: &mut dyn Progress) -> Result<()> {
-        let name = &kernel.name;
+    /// Whether there is a folder of this name, with a complete kernel or not.
+    pub(crate) fn has(&self, name: &str) -> Result<bool> {
+        let is_name = !name.is_empty() && !name.starts_with('.') && !name.contains('/');
+        Ok(is_name && exists(&self.folder.join(name))?)
+    }
+
+    /// Removes the kernel of this name, complete or not: renames its folder, then deletes it.
+    pub(crate) fn remove(&self, name: &str, progress: &mut dyn Progress) -> Result<()> {
         let draft = self.begin(&format!("remove-{name}"), &format!("removing {name}"), progress)?;
-        let away = draft.folder.join("removed");
-        fs::rename(&kernel.folder, away).map_err(|e| at(&kernel.folder, &e))
+        let (folder, away) = (self.folder.join(name), draft.folder.join("removed"));
+        fs::rename(&folder, away).map_err(|e| at(&folder, &e))
     }
 
     /// Starts a draft, which only one process at a time may hold; waits for another that does
@@ -117,12 +124,9 @@ impl Store {
         what: &str,
         progress: &mut dyn Progress,
     ) -> Result<Draft> {
-        let locks = self.folder.join(".locks");
-        fs::create_dir_all(&locks).map_err(|e| at(&locks, &e))?;
-        let path = locks.join(key);
         let mut told = false;
         let lock = loop {
-            if let Some(lock) = LockFile::take(&path).map_err(|e| at(&path, &e))? {
+            if let Some(lock) = self.lock(key)? {
                 break lock;
             }
             if !told {
@@ -132,10 +136,31 @@ impl Store {
                 return Err(work::interrupted());
             }
         };
-        let folder = self.folder.join(format!(".draft-{key}"));
+        let folder = self.folder.join(format!("{DRAFT}{key}"));
         clear(&folder)?;
+        self.remove_abandoned();
         fs::create_dir(&folder).map_err(|e| at(&folder, &e))?;
         Ok(Draft { kernels: self.folder.clone(), folder, _lock: lock })
+    }
+
+    /// Locks the draft with this key. None where another process has it.
+    fn lock(&self, key: &str) -> Result<Option<LockFile>> {
+        let locks = self.folder.join(".locks");
+        fs::create_dir_all(&locks).map_err(|e| at(&locks, &e))?;
+        let path = locks.join(key);
+        LockFile::take(&path).map_err(|e| at(&path, &e))
+    }
+
+    /// Removes the drafts that no process has locked. One that can't be removed only takes space.
+    fn remove_abandoned(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let key = name.to_str().and_then(|name| name.strip_prefix(DRAFT));
+            let lock = key.and_then(|key| self.lock(key).ok().flatten());
+            if lock.is_some() {
+                let _ = clear(&entry.path());
+            }
+        }
     }
 }
 
@@ -377,6 +402,23 @@ mod tests {
         let facts = store.newest(&other).unwrap().unwrap().1;
         serve(&kernel, facts, series.clone()).unwrap();
         assert_eq!(newest(&series).as_deref(), Some("6.12.200"));
+    }
+
+    #[test]
+    fn drafts_of_killed_processes_are_removed_by_the_next_draft() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::within(folder.path());
+        let mut nobody = |_: &str| ();
+        let held = store.begin("held", "testing", &mut Notes(&mut nobody)).unwrap();
+        let left = folder.path().join("kernels/.draft-build-never-made-again");
+        fs::create_dir_all(left.join("tree")).unwrap();
+        make(&store, "x", "6.1", &Source::Added("x".to_owned())).unwrap();
+        assert!(!left.exists() && held.folder.exists());
+        drop(held);
+        let names = fs::read_dir(folder.path().join("kernels")).unwrap();
+        let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, [".locks", "x"]);
     }
 
     #[test]
