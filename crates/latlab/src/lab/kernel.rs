@@ -28,6 +28,7 @@ use latlab_sys::process;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fs::{DirBuilder, Metadata};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use store::Store;
@@ -90,10 +91,12 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// Whether the file that QEMU boots is as it was written.
+    /// Whether the file that QEMU boots is still there, and as it was written.
     pub(crate) fn is_intact(&self) -> Result<bool> {
-        let holds = self.seal.holds(&self.image);
-        holds.map_err(|e| failed(&self.image.display().to_string(), e))
+        match self.seal.holds(&self.image) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            holds => holds.map_err(|e| failed(&self.image.display().to_string(), e)),
+        }
     }
 
     /// Whether QEMU boots its vmlinux, and not a bzImage.
@@ -121,8 +124,9 @@ pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kern
         && !kernel.is_intact()?
     {
         let name = &kernel.name;
-        progress.note(&format!("the kernel {name} was changed in the cache: it is removed"));
-        store.remove(name, progress)?;
+        if store.remove_changed(name, progress)? {
+            progress.note(&format!("the kernel {name} was changed in the cache: it is removed"));
+        }
     }
     match source {
         Source::Package(name) => match store.newest(source)? {

@@ -111,7 +111,28 @@ impl Store {
 
     /// Removes the kernel of this name, complete or not: renames its folder, then deletes it.
     pub(crate) fn remove(&self, name: &str, progress: &mut dyn Progress) -> Result<()> {
-        let draft = self.begin(&format!("remove-{name}"), &format!("removing {name}"), progress)?;
+        let draft = self.begin_removal(name, progress)?;
+        self.move_away(name, &draft)
+    }
+
+    /// Removes a kernel that was changed since it was stored. Whether it was removed: another process
+    /// may have done so before, and stored it anew.
+    pub(crate) fn remove_changed(&self, name: &str, progress: &mut dyn Progress) -> Result<bool> {
+        let draft = self.begin_removal(name, progress)?;
+        let there = kernel(&self.folder.join(name))?.map(|(kernel, _)| kernel.is_intact());
+        let is_changed = there.transpose()? == Some(false);
+        if is_changed {
+            self.move_away(name, &draft)?;
+        }
+        Ok(is_changed)
+    }
+
+    fn begin_removal(&self, name: &str, progress: &mut dyn Progress) -> Result<Draft> {
+        self.begin(&format!("remove-{name}"), &format!("removing {name}"), progress)
+    }
+
+    /// Moves a kernel into a draft, which is deleted.
+    fn move_away(&self, name: &str, draft: &Draft) -> Result<()> {
         let (folder, away) = (self.folder.join(name), draft.folder.join("removed"));
         fs::rename(&folder, away).map_err(|e| at(&folder, &e))
     }
@@ -419,6 +440,24 @@ mod tests {
         let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, [".locks", "x"]);
+    }
+
+    #[test]
+    fn changed_kernel_is_removed_and_not_the_one_stored_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::within(folder.path());
+        let mine = Source::Added("x".to_owned());
+        let remove = || store.remove_changed("x", &mut Notes(&mut |_| ())).unwrap();
+        let kernel = make(&store, "x", "6.1", &mine).unwrap();
+        assert!(!remove(), "it is as it was stored");
+        fs::File::options().write(true).open(&kernel.image).unwrap().set_len(1).unwrap();
+        assert_eq!(kernel.is_intact(), Ok(false));
+        assert!(remove());
+        assert_eq!(kernel.is_intact(), Ok(false), "another process has removed it");
+        assert!(!remove());
+        make(&store, "x", "6.1", &mine).unwrap();
+        assert!(!remove(), "another process has stored it anew");
+        assert_eq!(store.kernels().unwrap().len(), 1);
     }
 
     #[test]
