@@ -174,7 +174,7 @@ impl Agent<'_, '_> {
     /// What a message means that is no answer.
     fn refusal(&self, message: Message) -> Failure {
         match message {
-            Message::Failed(failure) => failure,
+            Message::Failed(failure) => failure.about(&self.host.to_string()),
             _ => failed(&self.host.to_string(), "it sent an unexpected answer"),
         }
     }

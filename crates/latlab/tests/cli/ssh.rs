@@ -198,7 +198,7 @@ fn refusal_of_the_host_is_reported_as_there() {
     assert_eq!(over.code(), Some(1), "{over:?}");
     assert!(over.stderr.lines().last().unwrap().contains("above 1 ns"), "{over:?}");
     let words = "run --on ssh:board --cpus 8000";
-    run(&mut host.latlab(words)).assert_refused(2, &["latlab: CPU 8000 is not online"]);
+    run(&mut host.latlab(words)).assert_refused(2, &["latlab: board: CPU 8000 is not online"]);
     assert!(host.left().is_empty(), "{:?}", host.left());
 }
 
