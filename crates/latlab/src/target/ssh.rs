@@ -43,18 +43,18 @@ impl Target for Ssh {
 
     /// Asks the host's own doctor.
     fn running(&self, name: &str, session: &mut Session<'_>) -> Result<Option<Machine>> {
-        let mut text = Vec::new();
+        let (mut json, mut messages) = (Vec::new(), Vec::new());
         let mut keep = |stream, bytes: &[u8]| {
-            if matches!(stream, Stream::Stdout) {
-                text.extend_from_slice(bytes);
+            match stream {
+                Stream::Stdout => json.extend_from_slice(bytes),
+                Stream::Stderr => messages.extend_from_slice(bytes),
             }
             Ok(())
         };
         let words = ["doctor", "--json"].map(str::to_owned).to_vec();
-        self.command(name, words, session, &mut keep)?;
-        let Diagnosis { machine } =
-            serde_json::from_slice(&text).map_err(|e| failed(name, format!("its doctor: {e}")))?;
-        Ok(Some(machine))
+        let code = self.command(name, words, session, &mut keep)?;
+        let machine = diagnosed(code, &json, &messages);
+        machine.map(Some).map_err(|why| failed(name, format!("its doctor: {why}")))
     }
 
     fn command(
@@ -72,6 +72,19 @@ impl Target for Ssh {
 #[derive(Deserialize)]
 struct Diagnosis {
     machine: Machine,
+}
+
+/// The machine in the output of a doctor that ended with `code`, which is 1 where findings are severe;
+/// otherwise the reason why it has none.
+fn diagnosed(code: u8, json: &[u8], messages: &[u8]) -> std::result::Result<Machine, String> {
+    if code > 1 {
+        let messages = String::from_utf8_lossy(messages);
+        let last = messages.lines().rfind(|line| !line.trim().is_empty());
+        let last = last.map(|line| line.trim_start_matches("latlab: ").to_owned());
+        return Err(last.unwrap_or_else(|| format!("it ended with {code}")));
+    }
+    let diagnosis: Diagnosis = serde_json::from_slice(json).map_err(|e| e.to_string())?;
+    Ok(diagnosis.machine)
 }
 
 /// The script of the shell on the host, without single quotes and new lines, which not every login
@@ -303,4 +316,21 @@ fn check_machine(host: &Host, system: &str, machine: &str) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn doctor_that_fails_is_reported_with_its_last_message() {
+        let json = json!({ "machine": Machine::default(), "findings": [] }).to_string();
+        let said = |code, messages: &str| diagnosed(code, json.as_bytes(), messages.as_bytes());
+        assert_eq!(said(0, ""), Ok(Machine::default()));
+        assert_eq!(said(1, "latlab: 1 severe finding\n"), Ok(Machine::default()));
+        let messages = "latlab: restored ksm\nlatlab: /sys: no memory\n\n";
+        assert_eq!(said(2, messages), Err("/sys: no memory".to_owned()));
+        assert_eq!(said(3, "\n"), Err("it ended with 3".to_owned()));
+    }
 }
