@@ -144,8 +144,9 @@ export function parts({ log, min, max }, pixels) {
   return [4, 5, 6, 7, 8].filter((count) => count <= most).find((count) => round((max - min) / count)) ?? Math.min(5, most);
 }
 
+/** Powers of ten between the ends of an axis, at least one. */
 function decades({ min, max }) {
-  return Math.round(Math.log10(max / min));
+  return Math.max(Math.round(Math.log10(max / min)), 1);
 }
 
 /** Whether the end of a logarithmic axis is one of its ticks, which ECharts puts at multiples of a step. */

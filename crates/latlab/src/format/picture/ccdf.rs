@@ -6,6 +6,9 @@ use super::{Axis, Chart, ChartLine, Marks, Step, Stroke, Unit};
 use latlab_core::histogram::Histogram;
 use latlab_core::record::Series;
 
+/// The highest lower end of the axis of shares: where all samples are alike, each share is 1.
+const HIGHEST_END: f64 = 0.1;
+
 /// Returns the chart: the share of samples at or above a latency, both logarithmic.
 pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
     let mut lines = Vec::new();
@@ -33,7 +36,7 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
             label: "share of samples at or above".to_owned(),
             unit: Unit::Share,
             log: true,
-            min: decade_below(lowest(&lines)),
+            min: decade_below(lowest(&lines)).min(HIGHEST_END),
             max: 1.0,
             named: Vec::new(),
         },

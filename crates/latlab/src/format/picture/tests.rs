@@ -5,6 +5,8 @@
 use super::axis::real;
 use super::histogram::bin_of;
 use super::*;
+use latlab_core::histogram::Histogram;
+use latlab_core::record::Counts;
 use latlab_core::time::Nanos;
 
 #[path = "../../../tests/sample/mod.rs"]
@@ -99,6 +101,27 @@ fn axes_end_at_powers_of_ten_around_data() {
     let chart = chart(&[source("run", 1)], "histogram");
     assert_eq!((chart.x.min, chart.x.max), (1e3, 1e10));
     assert_eq!(chart.y.max, 1e4);
+}
+
+/// A run of one sample, and runs of equal ones: all of their samples are in one bucket.
+#[test]
+fn equal_samples_have_axes_with_an_extent() {
+    for (count, latency) in [(1, 7_000), (1, 1), (1, 0), (500, 7_000)] {
+        let mut source = source("run", 1);
+        for series in &mut source.record.series {
+            let mut histogram = Histogram::new();
+            (0..count).for_each(|_| histogram.record(Nanos(latency)));
+            series.counts = Counts { recorded: count, ..Counts::default() };
+            series.set_histogram(&histogram);
+        }
+        for chart in charts(&[source]) {
+            for axis in [&chart.x, &chart.y] {
+                assert!(axis.min < axis.max, "{}: {axis:?}", chart.name);
+                let ends = [axis.min, axis.max].map(|end| axis.share(end));
+                assert_eq!(ends, [0.0, 1.0], "{}: {axis:?}", chart.name);
+            }
+        }
+    }
 }
 
 #[test]
