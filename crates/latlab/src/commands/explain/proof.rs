@@ -142,8 +142,8 @@ impl Turns {
         }
     }
 
-    /// Measures turns until each remedy is judged. A remedy that can't be made is refused; a
-    /// failure of a run without remedy, or to restore something, ends it.
+    /// Measures turns until each remedy is judged. A remedy that can't be made, or whose run loses a
+    /// load or a CPU, is refused; a failure of a run without remedy, or to restore something, ends it.
     fn measure(&mut self, target: &dyn Target, session: &mut Session<'_>) -> Result<End> {
         format::say(&self.intention(duration(&self.plan)?));
         for turn in 1..=self.most {
@@ -212,28 +212,25 @@ impl Turns {
         Ok(End::Complete)
     }
 
-    /// Keeps the outcome of a run with the remedy of this index, or without any.
+    /// Keeps the record of a whole run with the remedy of this index, or without any. A remedy whose
+    /// run is not whole is refused.
     fn keep(&mut self, nth: Option<usize>, outcome: Result<Outcome>) -> Result<()> {
-        let outcome = match (nth, outcome) {
-            (Some(nth), Err(failure)) if !matches!(failure, Failure::Unrestored(_)) => {
-                let refused = proof::Outcome::Refused(failure.to_string());
-                self.trials[nth].outcome = Some(refused);
-                format::say(&self.trials[nth].proof().sentence(|time| time.to_string()));
-                return Ok(());
-            }
-            (_, outcome) => outcome?,
-        };
-        if nth.is_some() {
+        if let (Some(_), Ok(outcome)) = (nth, &outcome) {
             self.add_tried_changes(&outcome.record);
         }
-        if let Some(failure) = outcome.verdict {
-            return Err(failure);
-        }
-        match nth {
-            None => self.without.push(outcome.record),
-            Some(nth) => self.trials[nth].records.push(outcome.record),
+        match (nth, outcome.and_then(Outcome::whole)) {
+            (None, record) => self.without.push(record?),
+            (Some(nth), Ok(record)) => self.trials[nth].records.push(record),
+            (Some(_), Err(failure @ Failure::Unrestored(_))) => return Err(failure),
+            (Some(nth), Err(failure)) => self.refuse(nth, &failure),
         }
         Ok(())
+    }
+
+    fn refuse(&mut self, nth: usize, failure: &Failure) {
+        let trial = &mut self.trials[nth];
+        trial.outcome = Some(proof::Outcome::Refused(failure.to_string()));
+        format::say(&trial.proof().sentence(|time| time.to_string()));
     }
 
     /// Adds the changes that a run with a remedy made for it.

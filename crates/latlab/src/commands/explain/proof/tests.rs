@@ -94,6 +94,37 @@ fn remedy_that_cannot_be_made_is_refused() {
     assert_eq!(tried.outcome, proof::Outcome::Refused("no load".to_owned()));
 }
 
+/// The outcome of a run with a warning that a part of it was lost.
+fn lost(code: &str, text: &str) -> Outcome {
+    let mut outcome = explained();
+    outcome.record.warnings.push(Warning::new(code, text));
+    outcome
+}
+
+#[test]
+fn remedy_whose_run_lost_a_load_is_refused() {
+    let (outcome, _) = proven(&Scripted(|plan, _| {
+        let whole = !has_remedy(plan);
+        Ok(if whole { explained() } else { lost("load-ended", "the load fork ended") })
+    }));
+    assert_eq!(outcome.failure(), None);
+    let tried = &outcome.record.proofs.expect("a remedy was tried").tried[0];
+    assert_eq!(tried.outcome, proof::Outcome::Refused("the load fork ended".to_owned()));
+    assert_eq!(tried.pairs, 0, "its run is not judged");
+}
+
+#[test]
+fn run_without_remedy_that_lost_a_cpu_ends_the_proof() {
+    let (outcome, _) = proven(&Scripted(|plan, _| {
+        let whole = has_remedy(plan);
+        Ok(if whole { explained() } else { lost("cpu-offline", "CPU 1 went offline") })
+    }));
+    let failure = outcome.failure().expect("it failed").to_string();
+    assert_eq!(failure, "trying remedies: CPU 1 went offline");
+    let tried = &outcome.record.proofs.expect("a remedy was tried").tried[0];
+    assert!(matches!(&tried.outcome, proof::Outcome::Judged(one) if one.effect == Effect::Unknown));
+}
+
 /// A seed of its own tells the turns from each other.
 #[test]
 fn turns_before_a_failure_are_not_denied() {
