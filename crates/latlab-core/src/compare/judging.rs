@@ -1,7 +1,7 @@
 //! Judging the quantiles of all latencies together: which of them differ between the two sides.
 
 use super::bootstrap::{self, Interval};
-use super::latency::{Latency, RunHistograms};
+use super::latency::{Latency, RunHistograms, beyond};
 use super::randomization::{self, Values};
 use super::runs::{Design, Method};
 use super::verdict::{Judged, Verdict};
@@ -139,16 +139,10 @@ impl Judging {
 }
 
 impl RunHistograms {
-    /// Whether each run has enough samples above this quantile. Samples added by the correction do
-    /// not count: a single long sample adds many.
-    #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
+    /// Whether each run has enough recorded samples above this quantile.
     fn have_beyond(&self, quantile: f64) -> bool {
-        self.a.iter().chain(&self.b).zip(&self.recorded).all(|(run, recorded)| {
-            let from = run.quantile(quantile);
-            let late = recorded.buckets().filter(|bucket| bucket.to > from).map(|b| b.count);
-            let beyond = recorded.count() as f64 * (1.0 - quantile) + 1e-6;
-            beyond.min(late.sum::<u64>() as f64) >= BEYOND
-        })
+        let mut runs = self.a.iter().chain(&self.b).zip(&self.recorded);
+        runs.all(|(run, recorded)| beyond(run, recorded, quantile) >= BEYOND)
     }
 
     /// Returns the logarithms of a quantile, so that ratios are compared: twice the latency counts

@@ -46,6 +46,9 @@ pub struct Row {
     /// The verdict; absent for figures that are not judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
+    /// Number of recorded samples above it, of the side that has fewer; none if it is no quantile.
+    #[serde(skip)]
+    pub(super) beyond: Option<f64>,
 }
 
 /// One latency of a record, all CPUs together.
@@ -141,11 +144,12 @@ impl SideLatency<'_> {
         design: &Design,
     ) -> (Latency, Option<RunHistograms>) {
         let (a, b) = (self.whole, other.whole);
-        let fair = a.histogram.count() == b.histogram.count();
-        let mut rows = rows("", &a.histogram, &b.histogram, fair);
+        let recorded = (&a.histogram, &b.histogram);
+        let mut rows = rows("", recorded, recorded);
         let missed = a.missed > 0 || b.missed > 0;
         if missed {
-            let corrected = self::rows("corrected ", &a.corrected(), &b.corrected(), fair);
+            let whole = (&a.corrected(), &b.corrected());
+            let corrected = self::rows("corrected ", whole, recorded);
             rows.extend(corrected.into_iter().filter(|row| row.name.starts_with("corrected p")));
         }
         let of_runs = |side: &SideLatency<'_>| -> Option<Vec<Histogram>> {
@@ -214,7 +218,9 @@ impl Latency {
     }
 }
 
-fn rows(prefix: &str, a: &Histogram, b: &Histogram, fair: bool) -> Vec<Row> {
+/// Returns the figures of the distributions of both sides, which were made of the recorded ones.
+fn rows(prefix: &str, (a, b): Sides<'_>, recorded: Sides<'_>) -> Vec<Row> {
+    let fair = recorded.0.count() == recorded.1.count();
     let figures = |h: &Histogram| {
         let mut figures = vec![("min", h.min()), ("mean", h.mean())];
         figures.extend(h.quantiles().named());
@@ -224,17 +230,33 @@ fn rows(prefix: &str, a: &Histogram, b: &Histogram, fair: bool) -> Vec<Row> {
     figures(a)
         .into_iter()
         .zip(figures(b))
-        .map(|((name, a), (_, b))| {
-            let row = Row::new(&format!("{prefix}{name}"), a, b);
-            Row { ratio: row.ratio.filter(|_| fair || name != "max"), ..row }
+        .map(|((name, one), (_, other))| {
+            let row = Row::new(&format!("{prefix}{name}"), one, other);
+            let share = SHARES.iter().find(|(known, _)| *known == name).map(|(_, share)| *share);
+            let beyond =
+                share.map(|q| beyond(a, recorded.0, q).min(beyond(b, recorded.1, q)));
+            Row { ratio: row.ratio.filter(|_| fair || name != "max"), beyond, ..row }
         })
         .collect()
+}
+
+/// A distribution of each side.
+type Sides<'a> = (&'a Histogram, &'a Histogram);
+
+/// Returns the number of recorded samples above a quantile of the `whole` distribution. Samples added
+/// by its correction do not count: a single long sample adds many.
+#[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
+pub(super) fn beyond(whole: &Histogram, recorded: &Histogram, quantile: f64) -> f64 {
+    let from = whole.quantile(quantile);
+    let late = recorded.buckets().filter(|bucket| bucket.to > from).map(|bucket| bucket.count);
+    let share = recorded.count() as f64 * (1.0 - quantile) + 1e-6;
+    share.min(late.sum::<u64>() as f64)
 }
 
 impl Row {
     #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with three digits")]
     pub(super) fn new(name: &str, a: Nanos, b: Nanos) -> Row {
         let ratio = (a.0 > 0).then(|| b.0 as f64 / a.0 as f64);
-        Row { name: name.to_owned(), a, b, ratio, judged: None }
+        Row { name: name.to_owned(), a, b, ratio, judged: None, beyond: None }
     }
 }

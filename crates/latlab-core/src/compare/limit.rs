@@ -146,12 +146,7 @@ fn add_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<Lim
     let fair = latency.recorded.0 == latency.recorded.1;
     for (word, row) in named_rows(latency) {
         let full = format!("{name}.{word}");
-        let quantile = row.name.rsplit(' ').next().and_then(|last| last.strip_prefix('p'));
-        let beyond =
-            quantile.and_then(|percent| percent.parse::<f64>().ok()).map_or(f64::MAX, |p| {
-                latency.recorded.0.min(latency.recorded.1) as f64 * (1.0 - p / 100.0) + 1e-6
-            });
-        let few = beyond < BEYOND && !exact;
+        let few = row.beyond.is_some_and(|beyond| beyond < BEYOND) && !exact;
         let empty = latency.recorded.0.min(latency.recorded.1) == 0;
         let missing = if few || empty { TOO_FEW } else { "" };
         figures.push(time(full.clone(), row.b, missing));
@@ -159,7 +154,7 @@ fn add_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<Lim
         let missing = if unequal { UNEQUAL } else { missing };
         figures.push(time(format!("baseline.{full}"), row.a, missing));
         let judged = row.judged.as_ref();
-        if quantile.is_some() {
+        if row.beyond.is_some() {
             let of = |value: Option<f64>| judged.and(value);
             // If times are exactly repeatable there is one ratio, and no interval around it.
             let sure = of(row.ratio).filter(|_| exact);

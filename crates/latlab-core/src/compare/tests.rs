@@ -345,6 +345,29 @@ fn corrected_samples_do_not_count_as_samples_above_a_quantile() {
     assert_eq!(judged(&[60_000_000; 10]), ["corrected p50", "corrected p90"]);
 }
 
+/// As above, for limits: of a side with one stall no corrected quantile is known, although
+/// 600 samples have ten above p50 and p90.
+#[test]
+fn limits_on_corrected_quantiles_need_ten_recorded_samples_above_them() {
+    let outcome = |late: &[u64], text: &str| {
+        let side = |at: u64| {
+            let usual = (0..600 - late.len() as u64).map(|n| 10_000 + n);
+            let latencies: Vec<u64> = usual.chain(late.iter().copied()).collect();
+            let mut run = run("cyclic", at, &latencies);
+            run.series[0].counts.missed = 599;
+            [run]
+        };
+        let comparison = compare(&side(0), &side(5)).unwrap();
+        let limit = limit::Limit::read(text).unwrap();
+        comparison.check_limits(&[limit]).unwrap().remove(0).outcome
+    };
+    let (stall, ten) = ([600_000_000], [60_000_000; 10]);
+    assert_eq!(outcome(&stall, "cyclic.corrected.p50 > 10ms"), NotMeasured);
+    assert_eq!(outcome(&stall, "baseline.cyclic.corrected.p50 > 10ms"), NotMeasured);
+    assert_eq!(outcome(&stall, "cyclic.p90 > 10ms"), Within, "the recorded one is known");
+    assert_eq!(outcome(&ten, "cyclic.corrected.p90 > 10ms"), Over);
+}
+
 #[test]
 fn run_given_twice_counts_once() {
     let (a, b) = sides(6, 1);
