@@ -56,6 +56,9 @@ pub struct Comparison {
     /// The calls that were scanned on both sides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scans: Vec<ScanPair>,
+    /// The greatest figures of these calls, for limits.
+    #[serde(skip)]
+    greatest: scans::Greatest,
     /// Latencies and scans that only one side has, in words.
     pub unmatched: Vec<String>,
     /// Differences between the machines of the first runs.
@@ -163,6 +166,7 @@ fn compare_by(
         cut_short: (a.cut_short(), b.cut_short()),
         latencies: latencies.into_iter().map(|(latency, _)| latency).collect(),
         scans,
+        greatest: scans::greatest(&a.whole.scans, &b.whole.scans),
         unmatched,
         machine: differences(&a.whole.machine, &b.whole.machine),
         machine_of_runs: (a.machine_differences(), b.machine_differences()),

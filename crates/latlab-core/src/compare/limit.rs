@@ -92,30 +92,14 @@ impl Comparison {
         let exact = self.design.method == Method::Exact;
         let latencies = self.latencies.iter().zip(self.latency_names());
         latencies.for_each(|(latency, name)| add_latency(latency, &name, exact, &mut figures));
-        for (name, rows) in self.scan_rows() {
-            for row in rows {
-                add_row(&row, &format!("{name}.{}", slug(&row.name)), &mut figures);
+        for (call, (a, b)) in &self.greatest {
+            for ((name, a), (_, b)) in a.iter().zip(b) {
+                let name = format!("scan.{call}.{}", slug(name));
+                figures.push(time(name.clone(), *b, ""));
+                figures.push(time(format!("baseline.{name}"), *a, ""));
             }
         }
         figures
-    }
-
-    /// Returns the rows of each scanned call: of all its scans the greatest value, since each of
-    /// several runs has one.
-    fn scan_rows(&self) -> BTreeMap<String, Vec<Row>> {
-        let mut all: BTreeMap<String, Vec<Row>> = BTreeMap::new();
-        for pair in &self.scans {
-            let rows = all.entry(format!("scan.{}", pair.call.name)).or_default();
-            for row in &pair.rows {
-                match rows.iter_mut().find(|known| known.name == row.name) {
-                    Some(known) => {
-                        *known = Row::new(&row.name, known.a.max(row.a), known.b.max(row.b));
-                    }
-                    None => rows.push(row.clone()),
-                }
-            }
-        }
-        all
     }
 
     /// Returns the name of each latency: its probe; with the end of its span, where a probe has
@@ -180,11 +164,6 @@ fn named_rows(latency: &Latency) -> Vec<(String, &Row)> {
     let corrected = rows.clone().any(|row| row.name.starts_with("corrected "));
     let same = rows.filter(|row| !corrected && row.name.starts_with('p'));
     named.chain(same.map(|row| (format!("corrected.{}", row.name), row))).collect()
-}
-
-fn add_row(row: &Row, name: &str, figures: &mut Vec<LimitFigure>) {
-    figures.push(time(name.to_owned(), row.b, ""));
-    figures.push(time(format!("baseline.{name}"), row.a, ""));
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]

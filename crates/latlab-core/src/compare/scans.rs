@@ -5,6 +5,13 @@ use crate::plan::Part;
 use crate::scan::{Scan, Section};
 use crate::time::Nanos;
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The figures of a scan by name.
+type Figures = [(&'static str, Nanos); 4];
+
+/// By the name of a call, the greatest figures of all scans of each side.
+pub(super) type Greatest = BTreeMap<String, (Figures, Figures)>;
 
 /// One call, scanned on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,6 +30,24 @@ pub(super) fn pairs(a: &[Scan], b: &[Scan]) -> Vec<ScanPair> {
         Some(ScanPair { call: mine.call.clone(), rows: rows(mine, theirs) })
     };
     a.iter().enumerate().filter_map(pair).collect()
+}
+
+/// Returns the greatest figures of the calls that both sides have scanned. Unlike pairs, they cover
+/// all scans of these calls: one side may have more runs than the other.
+pub(super) fn greatest(a: &[Scan], b: &[Scan]) -> Greatest {
+    let has = |all: &[Scan], scan: &Scan| all.iter().any(|other| other.call == scan.call);
+    let of = |name: &str, all: &[Scan], others: &[Scan]| {
+        let scans = all.iter().filter(|scan| scan.call.name == name && has(others, scan));
+        scans.map(figures).reduce(greater)
+    };
+    let common = a.iter().filter(|scan| has(b, scan));
+    let names: BTreeSet<&str> = common.map(|scan| scan.call.name.as_str()).collect();
+    let both = |name: &str| Some((name.to_owned(), (of(name, a, b)?, of(name, b, a)?)));
+    names.into_iter().filter_map(both).collect()
+}
+
+fn greater(one: Figures, other: Figures) -> Figures {
+    std::array::from_fn(|nth| (one[nth].0, one[nth].1.max(other[nth].1)))
 }
 
 /// Returns the scans of `all` without a counterpart in `others`.
@@ -45,7 +70,7 @@ fn rows(a: &Scan, b: &Scan) -> Vec<Row> {
     figures.map(|((name, a), (_, b))| Row::new(name, a, b)).collect()
 }
 
-fn figures(scan: &Scan) -> [(&'static str, Nanos); 4] {
+fn figures(scan: &Scan) -> Figures {
     [
         ("call", scan.duration.median),
         ("baseline", scan.baseline),
@@ -87,5 +112,17 @@ mod tests {
         let alone = |all, others| alone(all, others).into_iter().map(|s| s.call.name.clone());
         assert_eq!(alone(&a, &b).collect::<Vec<_>>(), ["exec"]);
         assert_eq!(alone(&b, &a).collect::<Vec<_>>(), ["pipe"]);
+    }
+
+    /// The longest section is in a scan without a counterpart.
+    #[test]
+    fn greatest_figures_cover_all_scans_of_a_call() {
+        let a = [scan("fork", 10, 100), scan("exec", 20, 200)];
+        let b = [scan("fork", 15, 50), scan("fork", 45, 600), scan("pipe", 1, 1)];
+        let greatest = greatest(&a, &b);
+        assert_eq!(greatest.keys().collect::<Vec<_>>(), ["fork"]);
+        let (a, b) = greatest["fork"];
+        assert_eq!((a[0].1, b[0].1), (Nanos(10), Nanos(45)));
+        assert_eq!((a[3].1, b[3].1), (Nanos(100), Nanos(600)));
     }
 }
