@@ -43,12 +43,19 @@ pub struct Row {
     /// The second divided by the first; the median over runs where it is judged. None where the
     /// first is 0, and for maxima of different numbers of samples, which grow with that number.
     pub ratio: Option<f64>,
+    /// Of each side on which a scan found no section, its detection limit: no longer one was missed.
+    #[serde(skip_serializing_if = "is_found")]
+    pub none_above: (Option<Nanos>, Option<Nanos>),
     /// The verdict; absent for figures that are not judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
     /// Number of recorded samples above it, of the side that has fewer; none if it is no quantile.
     #[serde(skip)]
     pub(super) beyond: Option<f64>,
+}
+
+fn is_found(none_above: &(Option<Nanos>, Option<Nanos>)) -> bool {
+    *none_above == (None, None)
 }
 
 /// One latency of a record, all CPUs together.
@@ -257,6 +264,6 @@ impl Row {
     #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with three digits")]
     pub(super) fn new(name: &str, a: Nanos, b: Nanos) -> Row {
         let ratio = (a.0 > 0).then(|| b.0 as f64 / a.0 as f64);
-        Row { name: name.to_owned(), a, b, ratio, judged: None, beyond: None }
+        Row { name: name.to_owned(), a, b, ratio, none_above: (None, None), judged: None, beyond: None }
     }
 }

@@ -43,6 +43,8 @@ pub enum Outcome {
 struct LimitFigure {
     known: NamedValue,
     missing: &'static str,
+    /// The detection limit, where the value is only what was found.
+    none_above: Option<Nanos>,
 }
 
 const TOO_FEW: &str = "fewer than ten samples are above it";
@@ -62,29 +64,22 @@ impl Comparison {
     /// index of the limit and what is wrong with it.
     pub fn check_limits(&self, limits: &[Limit]) -> Result<Vec<CheckedLimit>, (usize, Fault)> {
         let figures = self.figures();
+        let limits = limits.iter().enumerate();
+        limits.map(|(nth, one)| self.check(one, &figures).map_err(|fault| (nth, fault))).collect()
+    }
+
+    fn check(&self, limit: &Limit, figures: &[LimitFigure]) -> Result<CheckedLimit, Fault> {
+        let checked = |(outcome, ground)| {
+            let limit = limit.text.clone();
+            Ok(CheckedLimit { limit, outcome, ground })
+        };
         let known: Vec<NamedValue> = figures.iter().map(|figure| figure.known.clone()).collect();
-        let held = limits.iter().enumerate().map(|(nth, limit)| {
-            if let Some(fault) = limit.claim.unknown(&known) {
-                let ground = self.unmatched.iter().fold(fault.why, |why, one| why + "; " + one);
-                let (limit, outcome) = (limit.text.clone(), Outcome::NotMeasured);
-                return Ok(CheckedLimit { limit, outcome, ground });
-            }
-            limit.claim.check(&known).map_err(|fault| (nth, fault))?;
-            let judgement = limit.claim.judge(&known);
-            let (outcome, ground) = match &judgement.verdict {
-                ClaimVerdict::Holds | ClaimVerdict::ByConstruction => {
-                    (Outcome::Over, judgement.ground())
-                }
-                ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => {
-                    (Outcome::Within, judgement.ground())
-                }
-                ClaimVerdict::NotMeasured(missing) => {
-                    (Outcome::NotMeasured, without(missing, &figures))
-                }
-            };
-            Ok(CheckedLimit { limit: limit.text.clone(), outcome, ground })
-        });
-        held.collect()
+        if let Some(fault) = limit.claim.unknown(&known) {
+            let ground = self.unmatched.iter().fold(fault.why, |why, one| why + "; " + one);
+            return checked((Outcome::NotMeasured, ground));
+        }
+        limit.claim.check(&known)?;
+        checked(judge(&limit.claim, figures))
     }
 
     fn figures(&self) -> Vec<LimitFigure> {
@@ -95,8 +90,10 @@ impl Comparison {
         for (call, (a, b)) in &self.greatest {
             for ((name, a), (_, b)) in a.iter().zip(b) {
                 let name = format!("scan.{call}.{}", slug(name));
-                figures.push(time(name.clone(), *b, ""));
-                figures.push(time(format!("baseline.{name}"), *a, ""));
+                for (name, found) in [(name.clone(), b), (format!("baseline.{name}"), a)] {
+                    let none_above = found.none_above();
+                    figures.push(LimitFigure { none_above, ..time(name, found.time, "") });
+                }
             }
         }
         figures
@@ -112,6 +109,57 @@ impl Comparison {
             if several { format!("{probe}.{}", slug(&latency.span.1)) } else { probe }
         };
         numbered(self.latencies.iter().map(name))
+    }
+}
+
+impl LimitFigure {
+    /// Returns its name, and why it has no value.
+    fn without_value(&self) -> String {
+        let why = self.none_above.map(|limit| format!("none found above {limit}"));
+        format!("{} ({})", self.known.name, why.as_deref().unwrap_or(self.missing))
+    }
+}
+
+/// Most figures with a detection limit in one claim.
+const MOST_UNSURE: usize = 10;
+
+/// Judges a claim, with the compared values in words. A figure with a detection limit is taken at both
+/// of its ends: where the outcome depends on what may have been missed, it is not measured.
+fn judge(claim: &Claim, figures: &[LimitFigure]) -> (Outcome, String) {
+    let is_unsure =
+        |one: &LimitFigure| one.none_above.is_some() && claim.uses(&one.known.name);
+    let unsure: Vec<usize> = (0..figures.len()).filter(|nth| is_unsure(&figures[*nth])).collect();
+    let at = |ends: u32| {
+        let mut known: Vec<NamedValue> = figures.iter().map(|one| one.known.clone()).collect();
+        for (_, nth) in unsure.iter().enumerate().filter(|(bit, _)| (ends >> bit) & 1 == 1) {
+            known[*nth].value = figures[*nth].none_above.map(real);
+        }
+        claim.judge(&known)
+    };
+    let all = (1 << unsure.len().min(MOST_UNSURE)) - 1;
+    let mut judgement = at(all);
+    if let ClaimVerdict::NotMeasured(missing) = &judgement.verdict {
+        return (Outcome::NotMeasured, without(missing, figures));
+    }
+    let outcome = outcome_of(&judgement.verdict);
+    let reasons: Vec<String> = unsure.iter().map(|nth| figures[*nth].without_value()).collect();
+    let is_sure = (0..all).all(|ends| outcome_of(&at(ends).verdict) == outcome);
+    if unsure.len() > MOST_UNSURE || !is_sure {
+        return (Outcome::NotMeasured, format!("no value for {}", reasons.join(", ")));
+    }
+    let is_sure = |text: &String| unsure.iter().all(|nth| figures[*nth].known.name != *text);
+    judgement.compared.retain(|(text, _)| is_sure(text));
+    let mut ground = vec![judgement.ground()];
+    ground.extend(reasons);
+    ground.retain(|words| !words.is_empty());
+    (outcome, ground.join(", "))
+}
+
+fn outcome_of(verdict: &ClaimVerdict) -> Outcome {
+    match verdict {
+        ClaimVerdict::Holds | ClaimVerdict::ByConstruction => Outcome::Over,
+        ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => Outcome::Within,
+        ClaimVerdict::NotMeasured(_) => Outcome::NotMeasured,
     }
 }
 
@@ -166,20 +214,25 @@ fn named_rows(latency: &Latency) -> Vec<(String, &Row)> {
     named.chain(same.map(|row| (format!("corrected.{}", row.name), row))).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
 fn time(name: String, time: Nanos, missing: &'static str) -> LimitFigure {
-    let value = missing.is_empty().then_some(time.0 as f64);
-    LimitFigure { known: NamedValue { name, time: 1, value }, missing }
+    let value = missing.is_empty().then(|| real(time));
+    LimitFigure { known: NamedValue { name, time: 1, value }, missing, none_above: None }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
+fn real(time: Nanos) -> f64 {
+    time.0 as f64
 }
 
 fn number(name: String, value: Option<f64>) -> LimitFigure {
-    LimitFigure { known: NamedValue { name, time: 0, value }, missing: NOT_JUDGED }
+    let known = NamedValue { name, time: 0, value };
+    LimitFigure { known, missing: NOT_JUDGED, none_above: None }
 }
 
 fn without(missing: &[String], figures: &[LimitFigure]) -> String {
     let why = |name: &String| {
         let figure = figures.iter().find(|figure| figure.known.name == *name);
-        figure.map_or_else(|| name.clone(), |figure| format!("{name} ({})", figure.missing))
+        figure.map_or_else(|| name.clone(), LimitFigure::without_value)
     };
     format!("no value for {}", missing.iter().map(why).collect::<Vec<_>>().join(", "))
 }

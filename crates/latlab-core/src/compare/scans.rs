@@ -8,7 +8,29 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The figures of a scan by name.
-type Figures = [(&'static str, Nanos); 4];
+type Figures = [(&'static str, Found); 4];
+
+/// A time that was found, and up to where more may have been missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) time: Nanos,
+    at_most: Nanos,
+}
+
+impl Found {
+    fn exactly(time: Nanos) -> Found {
+        Found { time, at_most: time }
+    }
+
+    /// Returns the detection limit, if there may be more than was found.
+    pub(super) fn none_above(self) -> Option<Nanos> {
+        (self.at_most > self.time).then_some(self.at_most)
+    }
+
+    fn max(self, other: Found) -> Found {
+        Found { time: self.time.max(other.time), at_most: self.at_most.max(other.at_most) }
+    }
+}
 
 /// By the name of a call, the greatest figures of all scans of each side.
 pub(super) type Greatest = BTreeMap<String, (Figures, Figures)>;
@@ -66,16 +88,22 @@ fn counterpart<'a>(scan: &Scan, before: &[Scan], others: &'a [Scan]) -> Option<&
 }
 
 fn rows(a: &Scan, b: &Scan) -> Vec<Row> {
-    let figures = figures(a).into_iter().zip(figures(b));
-    figures.map(|((name, a), (_, b))| Row::new(name, a, b)).collect()
+    let row = |((name, a), (_, b)): ((&str, Found), (&str, Found))| {
+        let row = Row::new(name, a.time, b.time);
+        let none_above = (a.none_above(), b.none_above());
+        Row { ratio: row.ratio.filter(|_| none_above == (None, None)), none_above, ..row }
+    };
+    figures(a).into_iter().zip(figures(b)).map(row).collect()
 }
 
 fn figures(scan: &Scan) -> Figures {
+    let none = || Found { time: Nanos(0), at_most: scan.detection_limit() };
+    let longest = scan.longest().map(Section::length);
     [
-        ("call", scan.duration.median),
-        ("baseline", scan.baseline),
-        ("worst PDLT", scan.peak().unwrap_or_default()),
-        ("longest section", scan.longest().map(Section::length).unwrap_or_default()),
+        ("call", Found::exactly(scan.duration.median)),
+        ("baseline", Found::exactly(scan.baseline)),
+        ("worst PDLT", Found::exactly(scan.peak().unwrap_or_default())),
+        ("longest section", longest.map_or_else(none, Found::exactly)),
     ]
 }
 
@@ -122,7 +150,21 @@ mod tests {
         let greatest = greatest(&a, &b);
         assert_eq!(greatest.keys().collect::<Vec<_>>(), ["fork"]);
         let (a, b) = greatest["fork"];
-        assert_eq!((a[0].1, b[0].1), (Nanos(10), Nanos(45)));
-        assert_eq!((a[3].1, b[3].1), (Nanos(100), Nanos(600)));
+        assert_eq!((a[0].1.time, b[0].1.time), (Nanos(10), Nanos(45)));
+        assert_eq!((a[3].1.time, b[3].1.time), (Nanos(100), Nanos(600)));
+    }
+
+    /// Without points, the detection limit is the longest call.
+    #[test]
+    fn longest_section_that_was_not_found_is_known_up_to_the_detection_limit() {
+        let none = |call| Scan { sections: Vec::new(), ..scan("fork", call, 0) };
+        let rows = rows(&scan("fork", 10, 100), &none(30));
+        let row = &rows[3];
+        assert_eq!((row.a, row.b, row.ratio), (Nanos(100), Nanos(0), None));
+        assert_eq!(row.none_above, (None, Some(Nanos(30))));
+        assert!(rows[..3].iter().all(|row| row.none_above == (None, None)));
+        let [(_, found), (_, none)] = [scan("fork", 10, 20), none(30)].map(|one| figures(&one)[3]);
+        let both = found.max(none);
+        assert_eq!((both.time, both.none_above()), (Nanos(20), Some(Nanos(30))));
     }
 }

@@ -9,6 +9,7 @@ use crate::histogram::Histogram;
 use crate::machine::{Machine, TimeDomain};
 use crate::plan::{Length, Part, Plan};
 use crate::record::{Counts, Figure, Series};
+use crate::scan::{Interrupt, Section, Spread};
 use crate::time::Nanos;
 
 /// A histogram of these samples.
@@ -416,6 +417,55 @@ fn limits_are_checked_over_both_sides() {
     assert_eq!(judged("cyclic.max > baseline").outcome, NotMeasured);
     assert!(judged("cyclic.max > baseline").ground.contains("unequal numbers"));
     assert_eq!(judged("cyclic.max > 1us").outcome, Over);
+}
+
+/// A run with a scan whose detection limit is `limit`, and which found a section this long or none.
+fn run_with_scan(at: u64, limit: u64, section: Option<i64>) -> Record {
+    let duration = Spread { min: Nanos(limit), median: Nanos(limit), max: Nanos(limit) };
+    let of = |end| Section { start: 0, end, peak: Nanos(0), function: None, nth: None };
+    let scan = Scan {
+        call: Part { name: "fork".to_owned(), params: serde_json::Map::new() },
+        profile: None,
+        cpu: 0,
+        interrupt: Interrupt::Timer,
+        duration,
+        baseline: Nanos(3),
+        noise: Nanos(0),
+        // Without points, the detection limit is the longest call.
+        points: Vec::new(),
+        sections: section.into_iter().map(of).collect(),
+        parts: Vec::new(),
+    };
+    Record { scans: vec![scan], ..run("cyclic", at, &[1_000; 100]) }
+}
+
+/// Of B's runs none finds a section above 30 us, or the second one finds one of 20 us; A's has 10 us.
+#[test]
+fn limit_below_the_detection_limit_of_a_scan_is_not_measured() {
+    let a = [run_with_scan(0, 1_000, Some(10_000))];
+    let held = |found: Option<i64>, text: &str| {
+        let b = [run_with_scan(5, 30_000, None), run_with_scan(9, 1_000, found)];
+        let comparison = compare(&a, &b).unwrap();
+        let limit = limit::Limit::read(text).unwrap();
+        let held = comparison.check_limits(&[limit]).unwrap().remove(0);
+        (held.outcome, held.ground)
+    };
+    let outcome = |found, text: &str| held(found, text).0;
+    let above = |limit: &str| format!("scan.fork.longest-section > {limit}");
+    assert_eq!(outcome(None, &above("30us")), Within);
+    assert_eq!(outcome(None, &above("29us")), NotMeasured);
+    assert_eq!(outcome(None, &above("baseline")), NotMeasured);
+    assert_eq!(outcome(None, &above("baseline * 3")), Within);
+    assert_eq!(outcome(None, "max(scan.fork.longest-section, 40us) > 39us"), Over);
+    assert_eq!(outcome(Some(20_000), &above("19us")), Over, "it was found");
+    assert_eq!(outcome(Some(20_000), &above("25us")), NotMeasured);
+    let reason = "scan.fork.longest-section (none found above 30 us)";
+    assert_eq!(held(None, &above("30us")).1, reason);
+    assert_eq!(held(None, &above("29us")).1, format!("no value for {reason}"));
+    let both = held(None, &above("baseline * 3")).1;
+    assert_eq!(both, format!("baseline * 3 is 30 us, {reason}"));
+    let (outcome, ground) = held(None, "scan.fork.worst-pdlt > 1us");
+    assert_eq!((outcome, ground.as_str()), (Within, "scan.fork.worst-pdlt is 0 ns"));
 }
 
 #[test]

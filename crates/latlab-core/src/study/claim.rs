@@ -125,6 +125,11 @@ impl Claim {
         self.operands().find_map(|operand| operand.value.unknown(results))
     }
 
+    /// Whether the result of this name is in the claim.
+    pub fn uses(&self, name: &str) -> bool {
+        self.operands().any(|operand| operand.value.uses(name))
+    }
+
     /// Judges the claim by these results.
     pub fn judge(&self, results: &[NamedValue]) -> Judgement {
         let mut missing = BTreeSet::new();

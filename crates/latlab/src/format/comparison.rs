@@ -174,7 +174,8 @@ fn table(rows: &[Row], width: Width) -> String {
     let mut table = plain_table(&header);
     for row in rows {
         let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}"));
-        let mut cells = vec![row.name.clone(), row.a.to_string(), row.b.to_string(), ratio];
+        let (a, b) = (value(row.a, row.none_above.0), value(row.b, row.none_above.1));
+        let mut cells = vec![row.name.clone(), a, b, ratio];
         if intervals {
             let interval = |pick: fn(&Judged) -> Option<String>| {
                 row.judged.as_ref().and_then(pick).unwrap_or_default()
@@ -192,6 +193,11 @@ fn table(rows: &[Row], width: Width) -> String {
     }
     // A narrow terminal does not show the intervals of A and B, whose ratio has one of its own.
     fitted(table, width, if intervals { &[2, 4] } else { &[] }).text
+}
+
+/// A figure, or the detection limit below which one may have been missed.
+fn value(time: Nanos, none_above: Option<Nanos>) -> String {
+    none_above.map_or_else(|| time.to_string(), |limit| format!("below {limit}"))
 }
 
 /// The verdict on a figure. An interval without 1 is not enough for a difference: the cell says how
@@ -223,8 +229,27 @@ fn differences_text(subject: &str, differences: &[Difference]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::picture::tests::source;
+    use crate::format::picture::tests::{sample_scan, source};
     use latlab_core::compare::compare;
+
+    /// A scan without a section is known up to its detection limit only.
+    #[test]
+    fn section_that_was_not_found_is_below_the_detection_limit() {
+        let run = |profile: &str| {
+            let mut record = source("run", 1).record;
+            let mut scans = sample_scan::scans().into_iter();
+            record.scans.extend(scans.find(|scan| scan.profile.as_deref() == Some(profile)));
+            record
+        };
+        let (found, none) = (run("standard"), run("rt"));
+        let limit = none.scans[0].detection_limit();
+        let compared = compare(&[found], &[none]).unwrap();
+        let text = scan_text(&compared.scans[0], Width::UNLIMITED);
+        let row = text.lines().find(|line| line.starts_with("longest section")).unwrap();
+        assert!(row.contains(&format!("  below {limit}  ")), "{row}");
+        assert_eq!(row.matches("below").count(), 1, "the other side has a section: {row}");
+        assert!(row.trim_end().ends_with('–'), "there is no ratio: {row}");
+    }
 
     /// The machines of all runs are alike, or that of the last run of B was changed.
     #[test]

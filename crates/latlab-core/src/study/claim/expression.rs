@@ -128,6 +128,11 @@ impl Expression {
         Some(unknown(name, at, results))
     }
 
+    /// Whether a name in it stands for the result of this name.
+    pub(super) fn uses(&self, result: &str) -> bool {
+        self.names().iter().any(|(name, _)| fits(name, result))
+    }
+
     /// Returns the names in it, and their byte offsets.
     fn names(&self) -> Vec<(&str, usize)> {
         match self {
