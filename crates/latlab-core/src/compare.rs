@@ -51,6 +51,10 @@ pub struct Comparison {
     pub judgeable: bool,
     /// Number of runs of each side that ended before their plans did.
     pub cut_short: (usize, usize),
+    /// Number of runs of each side that lost a load or a measured CPU.
+    pub lost_part: (usize, usize),
+    /// Number of runs of each side that a sample above their `--stop-above` ended.
+    pub stopped_above: (usize, usize),
     /// The latencies that both sides have, all CPUs together.
     pub latencies: Vec<Latency>,
     /// The calls that were scanned on both sides.
@@ -160,10 +164,13 @@ fn compare_by(
     if latencies.is_empty() && scans.is_empty() {
         return Err(CompareError::NothingInCommon(ours.names(&a), theirs.names(&b)));
     }
+    let both = |warning| (a.count(warning), b.count(warning));
     Ok(Comparison {
         design,
         judgeable,
-        cut_short: (a.cut_short(), b.cut_short()),
+        cut_short: both(Record::cut_short),
+        lost_part: both(Record::lost_part),
+        stopped_above: both(Record::stopped_above),
         latencies: latencies.into_iter().map(|(latency, _)| latency).collect(),
         scans,
         greatest: scans::greatest(&a.whole.scans, &b.whole.scans),

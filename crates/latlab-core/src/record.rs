@@ -102,15 +102,22 @@ impl Record {
     /// Returns the warning of a run that ended before its plan did, if it is one: it was interrupted,
     /// or killed after it had written this record.
     pub fn cut_short(&self) -> Option<&Warning> {
-        let is_cut = |code: &str| matches!(code, "interrupted" | "unfinished");
-        self.warnings.iter().find(|warning| is_cut(&warning.code))
+        self.warning(&["interrupted", "unfinished"])
     }
 
     /// Returns the warning that a part of the run was not what its plan asks for, if there is one: a
     /// measured CPU went offline, or a load ended.
     pub fn lost_part(&self) -> Option<&Warning> {
-        let is_loss = |code: &str| matches!(code, "cpu-offline" | "load-ended");
-        self.warnings.iter().find(|warning| is_loss(&warning.code))
+        self.warning(&["cpu-offline", "load-ended"])
+    }
+
+    /// Returns the warning of a run that a sample above its `--stop-above` ended, if it is one.
+    pub fn stopped_above(&self) -> Option<&Warning> {
+        self.warning(&["stopped-above"])
+    }
+
+    fn warning(&self, codes: &[&str]) -> Option<&Warning> {
+        self.warnings.iter().find(|warning| codes.contains(&warning.code.as_str()))
     }
 }
 

@@ -240,8 +240,7 @@ fn rows(prefix: &str, (a, b): Sides<'_>, recorded: Sides<'_>) -> Vec<Row> {
         .map(|((name, one), (_, other))| {
             let row = Row::new(&format!("{prefix}{name}"), one, other);
             let share = SHARES.iter().find(|(known, _)| *known == name).map(|(_, share)| *share);
-            let beyond =
-                share.map(|q| beyond(a, recorded.0, q).min(beyond(b, recorded.1, q)));
+            let beyond = share.map(|q| beyond(a, recorded.0, q).min(beyond(b, recorded.1, q)));
             Row { ratio: row.ratio.filter(|_| fair || name != "max"), beyond, ..row }
         })
         .collect()
@@ -264,6 +263,14 @@ impl Row {
     #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with three digits")]
     pub(super) fn new(name: &str, a: Nanos, b: Nanos) -> Row {
         let ratio = (a.0 > 0).then(|| b.0 as f64 / a.0 as f64);
-        Row { name: name.to_owned(), a, b, ratio, none_above: (None, None), judged: None, beyond: None }
+        Row {
+            name: name.to_owned(),
+            a,
+            b,
+            ratio,
+            none_above: (None, None),
+            judged: None,
+            beyond: None,
+        }
     }
 }

@@ -79,7 +79,27 @@ impl Comparison {
             return checked((Outcome::NotMeasured, ground));
         }
         limit.claim.check(&known)?;
+        if let Some(lost) = self.lost_for(&limit.claim, &known) {
+            return checked((Outcome::NotMeasured, lost));
+        }
         checked(judge(&limit.claim, figures))
+    }
+
+    /// Says how many runs that the claim depends on lost a load or a measured CPU, if any did.
+    fn lost_for(&self, claim: &Claim, known: &[NamedValue]) -> Option<String> {
+        let is_of_first = |name: &str| {
+            name.starts_with("baseline.") || name.split('.').any(|word| word == "ratio")
+        };
+        let mut of_first = known.iter().filter(|one| is_of_first(&one.name));
+        let needs_first = of_first.any(|one| claim.uses(&one.name));
+        let (a, b) = self.lost_part;
+        let sides = [("A", if needs_first { a } else { 0 }), ("B", b)].into_iter();
+        let words = sides.filter(|(_, lost)| *lost > 0).map(|(side, lost)| {
+            let runs = if lost == 1 { "run" } else { "runs" };
+            format!("{lost} {runs} of {side} lost a load or a measured CPU")
+        });
+        let words: Vec<String> = words.collect();
+        (!words.is_empty()).then(|| words.join("; "))
     }
 
     fn figures(&self) -> Vec<LimitFigure> {
@@ -126,8 +146,7 @@ const MOST_UNSURE: usize = 10;
 /// Judges a claim, with the compared values in words. A figure with a detection limit is taken at both
 /// of its ends: where the outcome depends on what may have been missed, it is not measured.
 fn judge(claim: &Claim, figures: &[LimitFigure]) -> (Outcome, String) {
-    let is_unsure =
-        |one: &LimitFigure| one.none_above.is_some() && claim.uses(&one.known.name);
+    let is_unsure = |one: &LimitFigure| one.none_above.is_some() && claim.uses(&one.known.name);
     let unsure: Vec<usize> = (0..figures.len()).filter(|nth| is_unsure(&figures[*nth])).collect();
     let at = |ends: u32| {
         let mut known: Vec<NamedValue> = figures.iter().map(|one| one.known.clone()).collect();

@@ -4,7 +4,7 @@ use super::difference::{Difference, differences};
 use super::turns::Look;
 use super::verdict::LEVEL;
 use crate::machine::TimeDomain;
-use crate::record::{Incomparable, Record};
+use crate::record::{Incomparable, Record, Warning};
 use crate::time::Nanos;
 use serde::Serialize;
 use std::borrow::Borrow;
@@ -110,9 +110,9 @@ impl<'a> Side<'a> {
         Ok(Some(Side { runs, whole }))
     }
 
-    /// Number of runs that ended before their plans did.
-    pub(super) fn cut_short(&self) -> usize {
-        self.runs.iter().filter(|run| run.cut_short().is_some()).count()
+    /// Number of runs with this warning.
+    pub(super) fn count(&self, warning: fn(&Record) -> Option<&Warning>) -> usize {
+        self.runs.iter().filter(|run| warning(run).is_some()).count()
     }
 
     /// The fields in which the machines of the runs differ, each once: its value in the first run,

@@ -8,7 +8,7 @@ use crate::cpulist::CpuList;
 use crate::histogram::Histogram;
 use crate::machine::{Machine, TimeDomain};
 use crate::plan::{Length, Part, Plan};
-use crate::record::{Counts, Figure, Series};
+use crate::record::{Counts, Figure, Series, Warning};
 use crate::scan::{Interrupt, Section, Spread};
 use crate::time::Nanos;
 
@@ -466,6 +466,38 @@ fn limit_below_the_detection_limit_of_a_scan_is_not_measured() {
     assert_eq!(both, format!("baseline * 3 is 30 us, {reason}"));
     let (outcome, ground) = held(None, "scan.fork.worst-pdlt > 1us");
     assert_eq!((outcome, ground.as_str()), (Within, "scan.fork.worst-pdlt is 0 ns"));
+}
+
+/// A run without its load is faster than with it, and one that --stop-above ended was meant to end.
+#[test]
+fn limit_over_runs_that_lost_a_load_is_not_measured() {
+    let (whole, other) = sides(8, 1);
+    let with = |runs: &[Record], codes: &[&str]| {
+        let mut runs = runs.to_vec();
+        for (run, code) in runs.iter_mut().zip(codes) {
+            run.warnings.push(Warning::new(code, "a reason"));
+        }
+        runs
+    };
+    let lossy = with(&other, &["load-ended", "cpu-offline", "stopped-above", "interrupted"]);
+    let comparison = compare(&whole, &lossy).unwrap();
+    assert_eq!(comparison.lost_part, (0, 2));
+    assert_eq!((comparison.stopped_above, comparison.cut_short), ((0, 1), (0, 1)));
+    let outcome = |a: &[Record], b: &[Record], text: &str| {
+        let limit = limit::Limit::read(text).unwrap();
+        let held = compare(a, b).unwrap().check_limits(&[limit]).unwrap().remove(0);
+        (held.outcome, held.ground)
+    };
+    let (own, both) = ("cyclic.p50 > 1s", "cyclic.p50 > baseline * 2");
+    let ground = "2 runs of B lost a load or a measured CPU".to_owned();
+    assert_eq!(outcome(&whole, &lossy, own), (NotMeasured, ground));
+    assert_eq!(outcome(&lossy, &whole, own).0, Within, "A has no part in it");
+    assert_eq!(outcome(&lossy, &whole, both).0, NotMeasured);
+    let ratio = "cyclic.p50.ratio.low > 2";
+    assert_eq!(outcome(&lossy, &whole, ratio).0, NotMeasured);
+    assert_eq!(outcome(&whole, &other, ratio).0, Within);
+    let stopped = with(&other, &["stopped-above"]);
+    assert_eq!(outcome(&whole, &stopped, both).0, Within);
 }
 
 #[test]

@@ -21,20 +21,8 @@ pub(crate) fn text(
     held: &[CheckedLimit],
     width: Width,
 ) -> String {
-    let runs = |count: usize| if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
-    let (of_a, of_b) = comparison.design.runs;
-    let (cut_a, cut_b) = comparison.cut_short;
-    let cut_short = |count: usize| match count {
-        0 => String::new(),
-        _ => format!("; {count} ended before the plan did"),
-    };
-    let mut text = format!(
-        "A  {a} ({}{})\nB  {b} ({}{})\n",
-        runs(of_a),
-        cut_short(cut_a),
-        runs(of_b),
-        cut_short(cut_b)
-    );
+    let mut text = side("A", a, comparison, |sides| sides.0);
+    text += &side("B", b, comparison, |sides| sides.1);
     text += &limits(held);
     for (latency, name) in comparison.latencies.iter().zip(comparison.latency_names()) {
         text += &latency_text(latency, &name, width);
@@ -49,6 +37,27 @@ pub(crate) fn text(
         let _ = writeln!(text, "\n{unmatched}");
     }
     text + &machines_text(comparison) + &differences_text("plans", &comparison.plan)
+}
+
+/// A side with the number of its runs, and of those that were not what their plan asks for.
+fn side(
+    letter: &str,
+    name: &str,
+    comparison: &Comparison,
+    of: fn((usize, usize)) -> usize,
+) -> String {
+    let runs = of(comparison.design.runs);
+    let mut text = format!("{letter}  {name} ({runs} {}", if runs == 1 { "run" } else { "runs" });
+    for (counts, what) in [
+        (comparison.cut_short, "ended before the plan did"),
+        (comparison.lost_part, "lost a load or a measured CPU"),
+        (comparison.stopped_above, "ended by --stop-above"),
+    ] {
+        if of(counts) > 0 {
+            let _ = write!(text, "; {} {what}", of(counts));
+        }
+    }
+    text + ")\n"
 }
 
 /// The differences between the machines of the sides, then between those of each side's runs.
@@ -231,6 +240,7 @@ mod tests {
     use super::*;
     use crate::format::picture::tests::{sample_scan, source};
     use latlab_core::compare::compare;
+    use latlab_core::record::Warning;
 
     /// A scan without a section is known up to its detection limit only.
     #[test]
@@ -249,6 +259,26 @@ mod tests {
         assert!(row.contains(&format!("  below {limit}  ")), "{row}");
         assert_eq!(row.matches("below").count(), 1, "the other side has a section: {row}");
         assert!(row.trim_end().ends_with('–'), "there is no ratio: {row}");
+    }
+
+    #[test]
+    fn runs_that_are_not_whole_are_counted_in_the_line_of_their_side() {
+        let run = |code: &str, at: u64| {
+            let mut record = source("run", 1).record;
+            record.started = Nanos::from_secs(at);
+            record.warnings = vec![Warning::new(code, "a reason")];
+            record
+        };
+        let b = [run("cpu-offline", 2), run("stopped-above", 3), run("interrupted", 4)];
+        let compared = compare(&[run("page-faults", 1)], &b).unwrap();
+        let shown = text("a", "b", &compared, &[], Width::UNLIMITED);
+        let lines: Vec<&str> = shown.lines().take(2).collect();
+        let counts = "1 ended before the plan did; 1 lost a load or a measured CPU; 1 ended by \
+                      --stop-above";
+        assert_eq!(lines, ["A  a (1 run)", format!("B  b (3 runs; {counts})").as_str()]);
+        let value: Value = serde_json::from_str(&json(&compared, &[])).unwrap();
+        assert_eq!(value["lost_part"], json!([0, 1]));
+        assert_eq!(value["stopped_above"], json!([0, 1]));
     }
 
     /// The machines of all runs are alike, or that of the last run of B was changed.
