@@ -133,10 +133,40 @@ pub(crate) fn decimal(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Returns the probe of a series, with the end of its span if the probe has several spans.
+/// Returns the probe of a series, with the end of its span if the probe has several spans, and with
+/// its [`configuration`].
 pub(crate) fn series_name(record: &Record, series: &Series) -> String {
     let several = record.series.iter().any(|s| s.probe == series.probe && s.span != series.span);
-    if several { format!("{}: {}", series.probe, series.span.1) } else { series.probe.clone() }
+    let name = &series.probe;
+    let name = if several { format!("{name}: {}", series.span.1) } else { name.clone() };
+    name + &configuration(record, series)
+}
+
+/// Returns the interval and the scheduling of a series, each with a comma before it, where the record
+/// has the same latency with others.
+pub(crate) fn configuration(record: &Record, series: &Series) -> String {
+    let same = |s: &&Series| (&s.probe, &s.span) == (&series.probe, &series.span);
+    let same = || record.series.iter().filter(same);
+    let mut parts = Vec::new();
+    if same().any(|s| s.interval != series.interval) {
+        parts.push(match series.interval {
+            Some(interval) => format!(", every {interval}"),
+            None => ", without an interval".to_owned(),
+        });
+    }
+    if same().any(|s| s.schedule != series.schedule) {
+        parts.push(format!(", {}", scheduling(series)));
+    }
+    parts.concat()
+}
+
+/// Formats the policy and the priority of a series: `fifo 80`.
+pub(crate) fn scheduling(series: &Series) -> String {
+    let schedule = &series.schedule;
+    match schedule.priority {
+        0 => schedule.policy.clone(),
+        priority => format!("{} {priority}", schedule.policy),
+    }
 }
 
 /// Formats a value without the quotes and brackets of JSON.

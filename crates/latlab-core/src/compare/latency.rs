@@ -77,7 +77,7 @@ pub(super) fn distributions(record: &Record) -> Result<Vec<Distribution<'_>>, Da
             histogram: series.histogram()?,
             missed: series.counts.missed,
         };
-        if let Some(same) = all.iter_mut().find(|other| other.same_conditions(&one)) {
+        if let Some(same) = all.iter_mut().find(|other| other.first.same_conditions(series)) {
             same.parts.push(series);
             same.histogram.add(&one.histogram);
             same.missed = same.missed.saturating_add(one.missed);
@@ -119,14 +119,6 @@ impl Distribution<'_> {
     /// compared.
     fn same_latency(&self, other: &Distribution<'_>) -> bool {
         self.first.probe == other.first.probe && self.first.span == other.first.span
-    }
-
-    /// Whether both were measured in the same way, so that their CPUs can be merged.
-    fn same_conditions(&self, other: &Distribution<'_>) -> bool {
-        let (a, b) = (self.first, other.first);
-        self.same_latency(other)
-            && (a.interval, &a.load, &a.profile) == (b.interval, &b.load, &b.profile)
-            && a.schedule == b.schedule
     }
 
     pub(super) fn name(&self) -> String {

@@ -146,13 +146,18 @@ impl Series {
         self.together.clone().unwrap_or_else(|| CpuList::from_iter([self.cpu]))
     }
 
-    /// Whether `other` is the same latency, measured under the same conditions.
+    /// Whether `other` is the same latency, measured on the same CPUs under the same conditions.
     pub fn same_kind(&self, other: &Series) -> bool {
+        let cpus = |s: &Series| (s.cpu, s.together.clone());
+        self.same_conditions(other) && cpus(self) == cpus(other)
+    }
+
+    /// Whether `other` is the same latency, measured on any CPUs under the same conditions.
+    pub fn same_conditions(&self, other: &Series) -> bool {
         let key = |s: &Series| {
-            (s.probe.clone(), s.span.clone(), s.cpu, s.load.clone(), s.profile.clone(), s.interval)
+            (s.probe.clone(), s.span.clone(), s.load.clone(), s.profile.clone(), s.interval)
         };
-        let cpus = self.together == other.together;
-        key(self) == key(other) && cpus && self.schedule == other.schedule
+        key(self) == key(other) && self.schedule == other.schedule
     }
 
     /// Adds the samples of another run.

@@ -6,10 +6,10 @@ mod scans;
 
 use super::table::fitted;
 use super::width::Width;
-use super::{command, decimal, grouped, printable, series_name};
+use super::{command, configuration, decimal, grouped, printable, series_name};
 use comfy_table::{CellAlignment, Table};
 use latlab_core::histogram::{Histogram, Quantiles};
-use latlab_core::record::{Change, Record};
+use latlab_core::record::{Change, Record, Series};
 use latlab_core::time::Nanos;
 use latlab_core::verdict::{self, Next};
 use std::fmt::Write as _;
@@ -186,21 +186,25 @@ pub(crate) fn plain_table(header: &[&str]) -> Table {
     table
 }
 
-/// Returns the distributions over all CPUs, one for each probe and span, without those of scans.
+/// Returns the distributions over all CPUs, one for each latency and its conditions, without those of
+/// scans.
 fn merged(record: &Record) -> Vec<(String, Histogram)> {
-    let mut all: Vec<(String, Histogram)> = Vec::new();
+    let mut all: Vec<(&Series, Histogram)> = Vec::new();
     for series in record.series.iter().filter(|series| !series.is_of_scan()) {
-        let title = format!("{}: {} → {}", series.probe, series.span.0, series.span.1);
         let Ok(histogram) = series.histogram() else {
             continue;
         };
-        match all.iter_mut().find(|(name, _)| *name == title) {
+        match all.iter_mut().find(|(first, _)| first.same_conditions(series)) {
             Some((_, sum)) => sum.add(&histogram),
-            None => all.push((title, histogram)),
+            None => all.push((series, histogram)),
         }
     }
     all.retain(|(_, histogram)| histogram.count() > 0);
-    all
+    let title = |series: &Series| {
+        let (from, to) = &series.span;
+        format!("{}{}: {from} → {to}", series.probe, configuration(record, series))
+    };
+    all.into_iter().map(|(series, histogram)| (title(series), histogram)).collect()
 }
 
 /// Draws bars over a logarithmic axis, with logarithmic lengths so that one late wake-up in a
@@ -247,6 +251,7 @@ fn steps(histogram: &Histogram) -> Vec<(Nanos, Nanos, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::picture::tests::source;
 
     #[test]
     fn change_that_was_not_restored_is_not_said_to_be_in_force() {
@@ -257,6 +262,20 @@ mod tests {
             super::unrestored(&change),
             "not restored: governor, which was ondemand: another program has changed /sys/x"
         );
+    }
+
+    #[test]
+    fn histograms_of_different_configurations_are_not_pooled() {
+        let mut record = source("run", 1).record;
+        let counts = |record: &Record| -> Vec<(String, u64)> {
+            merged(record).into_iter().map(|(title, all)| (title, all.count())).collect()
+        };
+        let recorded: Vec<u64> = record.series.iter().map(|one| one.counts.recorded).collect();
+        let title = |what: &str| format!("cyclic{what}: timer expiry → thread running");
+        assert_eq!(counts(&record), [(title(""), recorded.iter().sum())]);
+        record.series[2].interval = Some(Nanos::from_micros(200));
+        let pooled = (title(", every 1 ms"), recorded[0] + recorded[1]);
+        assert_eq!(counts(&record), [pooled, (title(", every 200 us"), recorded[2])]);
     }
 
     #[test]

@@ -49,20 +49,18 @@ pub(super) fn comparison_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     headlines.collect()
 }
 
-/// A headline for each probe under each load of each record, without the probes of scans.
+/// A headline for each configuration of a probe under each load of each record, without the probes of
+/// scans.
 pub(super) fn probe_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     let mut headlines = Vec::new();
     for source in sources {
         let mut rest: Vec<&Series> =
             source.record.series.iter().filter(|series| !series.is_of_scan()).collect();
         while let Some(first) = rest.first().copied() {
-            let alike = |s: &&Series| {
-                let kind = |s: &Series| (s.probe.clone(), s.span.clone(), s.load.clone());
-                kind(s) == kind(first) && s.profile == first.profile
-            };
-            let (group, others) = rest.into_iter().partition(alike);
+            let (group, others) = rest.into_iter().partition(|one| one.same_conditions(first));
             rest = others;
-            let mut subject = vec![series_name(&source.record, first), load(first)];
+            let name = with_micro(&series_name(&source.record, first));
+            let mut subject = vec![name, load(first)];
             if sources.len() > 1 {
                 subject.insert(0, source.name.clone());
             } else {
@@ -156,4 +154,29 @@ pub(super) fn path_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
         Some(Headline { subject, text: lines.next()?, notes: lines.collect() })
     });
     headlines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::picture::tests::source;
+
+    /// CPU 2 has another interval, and CPU 1 another policy.
+    #[test]
+    fn configurations_of_a_probe_have_headlines_of_their_own() {
+        let mut source = source("run", 1);
+        source.record.series[2].interval = Some(Nanos::from_micros(200));
+        source.record.series[1].schedule.policy = "rr".to_owned();
+        let headlines = probe_headlines(&[source]);
+        let subjects: Vec<&str> = headlines.iter().map(|one| one.subject.as_str()).collect();
+        assert_eq!(
+            subjects,
+            [
+                "cyclic, every 1 ms, fifo 90 · disk",
+                "cyclic, every 1 ms, rr 90 · disk",
+                "cyclic, every 200 µs, fifo 90 · disk",
+            ]
+        );
+        assert!(headlines[0].text.contains(" on CPU 0, ") && headlines[0].notes.is_empty());
+    }
 }

@@ -5,7 +5,7 @@ use super::explained::largest;
 use super::figure::Level;
 use super::table::{number, per_record, section, words};
 use crate::format::picture::{load, names};
-use crate::format::{decimal, grouped, micro};
+use crate::format::{decimal, grouped, micro, scheduling};
 use latlab_core::histogram::Quantiles;
 use latlab_core::record::Series;
 use maud::{Markup, html};
@@ -62,7 +62,7 @@ fn conditions(level: Level, series: &[(&String, &Series)]) -> Markup {
             (*name).clone(),
             format!("{} → {}", series.span.0, series.span.1),
             load(series),
-            schedule(series),
+            scheduling(series),
             series.interval.map(micro).unwrap_or_default(),
             series.first.map(micro).unwrap_or_default(),
             series.warm_up.map(|warm_up| micro(warm_up.max)).unwrap_or_default(),
@@ -101,14 +101,6 @@ fn counts(level: Level, series: &[(&String, &Series)]) -> Markup {
                 counted as 0.";
     let rows: Vec<Vec<String>> = series.iter().map(row).collect();
     section(level, "Samples", note, &columns, &rows)
-}
-
-fn schedule(series: &Series) -> String {
-    let schedule = &series.schedule;
-    match schedule.priority {
-        0 => schedule.policy.clone(),
-        priority => format!("{} {priority}", schedule.policy),
-    }
 }
 
 fn worst(scope: Scope<'_>) -> Markup {

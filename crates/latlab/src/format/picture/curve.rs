@@ -2,7 +2,7 @@
 
 use super::axis::{at_least_one, decade_above, decade_below};
 use super::{Axis, COLOURS, ChartLine, NamedRecord, Stroke, Unit};
-use crate::format::{numbered, printable, series_name};
+use crate::format::{numbered, printable, series_name, with_micro};
 use latlab_core::histogram::Histogram;
 use latlab_core::record::Series;
 
@@ -58,7 +58,7 @@ pub(crate) fn names(sources: &[NamedRecord]) -> Vec<String> {
         if sources.len() > 1 {
             parts.push(source.name.clone());
         }
-        parts.push(series_name(&source.record, series));
+        parts.push(with_micro(&series_name(&source.record, series)));
         parts.push(format!("CPU {}", series.cpus()));
         if loads_differ {
             parts.push(load(series));

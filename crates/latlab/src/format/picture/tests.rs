@@ -87,6 +87,16 @@ fn line_names_contain_only_differences() {
 }
 
 #[test]
+fn line_names_contain_intervals_and_policies_that_differ_within_a_record() {
+    let mut two = source("run", 1);
+    two.record.series[1].interval = Some(Nanos::from_micros(200));
+    assert_eq!(names(&[two])[1], "cyclic, every 200 µs · CPU 1");
+    let mut two = source("run", 1);
+    two.record.series[1].schedule.priority = 10;
+    assert_eq!(names(&[two])[..2], ["cyclic, fifo 90 · CPU 0", "cyclic, fifo 10 · CPU 1"]);
+}
+
+#[test]
 fn bin_contains_latency_and_adjoins_next_bin() {
     for latency in (1..5_000).chain([1 << 40, 1_000_000, 999_999_999]) {
         let (start, end) = bin_of(Nanos(latency));
