@@ -1,6 +1,7 @@
 //! Metrics of a measurement for Prometheus: a file for the textfile collector of `node_exporter`.
 
 use super::one;
+use crate::format::say;
 use crate::rig::Watch;
 use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::histogram::Histogram;
@@ -18,10 +19,18 @@ pub(crate) struct Textfile {
     view: Box<dyn Watch>,
     path: PathBuf,
     series: Vec<Series>,
-    /// Whether a probe measures now, and for how long.
-    measuring: Option<Nanos>,
+    progress: Progress,
     /// When the file is written next, after the start of the probe.
     due: Nanos,
+    /// Whether it was said that the file can't be written.
+    is_reported: bool,
+}
+
+/// Whether a probe measures now, and how long it, or else the last one, has measured.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    is_measuring: bool,
+    elapsed: Nanos,
 }
 
 /// The samples of one measuring thread so far.
@@ -34,20 +43,29 @@ struct Series {
 impl Textfile {
     /// Writes the file for the first time. Fails where that does.
     pub(crate) fn begin(view: Box<dyn Watch>, path: PathBuf) -> io::Result<Textfile> {
-        let textfile = Textfile { view, path, series: Vec::new(), measuring: None, due: Nanos(0) };
+        let (series, progress) = (Vec::new(), Progress::default());
+        let textfile = Textfile { view, path, series, progress, due: Nanos(0), is_reported: false };
         textfile.write()?;
         Ok(textfile)
     }
 
     fn write(&self) -> io::Result<()> {
-        write_atomically(&self.path, page(self.measuring, &self.series).as_bytes())
+        write_atomically(&self.path, page(self.progress, &self.series).as_bytes())
     }
 
-    /// Writes the file again. Where that fails, it is tried again later.
-    fn rewrite(&mut self) {
+    /// Writes the file again.
+    fn rewrite(&mut self) -> io::Result<()> {
         const PACE: Nanos = Nanos::from_secs(5);
-        let _ = self.write();
-        self.due = self.measuring.unwrap_or_default() + PACE;
+        self.due = self.progress.elapsed + PACE;
+        self.write()
+    }
+
+    /// Writes what a probe has measured. Returns why the file lacks it, once.
+    fn finish(&mut self) -> Option<String> {
+        self.progress.is_measuring = false;
+        let failure = self.rewrite().err().filter(|_| !self.is_reported)?;
+        self.is_reported = true;
+        Some(format!("{}: the metrics can't be written: {failure}", self.path.display()))
     }
 }
 
@@ -61,22 +79,22 @@ impl Watch for Textfile {
             cpus: cpus.clone(),
             tally: Arc::clone(tally),
         }));
-        self.measuring = Some(Nanos(0));
-        self.rewrite();
+        self.progress = Progress { is_measuring: true, elapsed: Nanos(0) };
+        // Where it can't be written, it is tried again later.
+        let _ = self.rewrite();
     }
 
     fn update(&mut self, elapsed: Nanos, total: Nanos) {
         self.view.update(elapsed, total);
-        self.measuring = Some(elapsed);
+        self.progress.elapsed = elapsed;
         if elapsed >= self.due {
-            self.rewrite();
+            let _ = self.rewrite();
         }
     }
 
     fn end(&mut self) {
         self.view.end();
-        self.measuring = None;
-        self.rewrite();
+        self.finish().iter().for_each(|why| say(why));
     }
 
     fn note(&mut self, text: &str) {
@@ -105,12 +123,12 @@ impl Watch for Textfile {
 }
 
 /// Returns the contents of the file.
-fn page(measuring: Option<Nanos>, series: &[Series]) -> String {
+fn page(progress: Progress, series: &[Series]) -> String {
     let mut page = String::new();
     let help = "1 while a probe measures.";
-    one(&mut page, "latlab_run_measuring", "gauge", help, u8::from(measuring.is_some()));
-    let help = "Time that the probe has measured.";
-    let elapsed = measuring.unwrap_or_default().as_secs_f64();
+    one(&mut page, "latlab_run_measuring", "gauge", help, u8::from(progress.is_measuring));
+    let help = "Time that the probe, or else the last one, has measured.";
+    let elapsed = progress.elapsed.as_secs_f64();
     one(&mut page, "latlab_run_elapsed_seconds", "gauge", help, elapsed);
     let all: Vec<(String, Histogram)> = series.iter().map(Series::labelled).collect();
     head(&mut page, "latlab_run_latency_seconds", "summary", "Latency of all samples so far.");
@@ -155,6 +173,7 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::live;
 
     #[test]
     fn page_has_the_samples_so_far() {
@@ -163,7 +182,8 @@ mod tests {
         tally.record(Nanos(3000));
         tally.miss(7);
         let series = [Series { probe: "cyclic".to_owned(), cpus: "0-1".to_owned(), tally }];
-        let page = page(Some(Nanos::from_millis(1500)), &series);
+        let progress = Progress { is_measuring: true, elapsed: Nanos::from_millis(1500) };
+        let page = page(progress, &series);
         let values: Vec<&str> = page.lines().filter(|line| !line.starts_with('#')).collect();
         let of = "probe=\"cyclic\",cpu=\"0-1\"";
         let expected = [
@@ -179,5 +199,39 @@ mod tests {
             format!("latlab_run_missed_periods_total{{{of}}} 7"),
         ];
         assert_eq!(values, expected);
+    }
+
+    /// A file of a run that has measured for 1500 ms.
+    fn textfile(path: PathBuf) -> Textfile {
+        let mut textfile = Textfile::begin(live::view(None), path).unwrap();
+        textfile.begin("cyclic", &[]);
+        textfile.update(Nanos::from_millis(1500), Nanos::from_millis(1500));
+        textfile
+    }
+
+    #[test]
+    fn file_has_the_time_measured_after_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("latlab.prom");
+        let mut textfile = textfile(path.clone());
+        textfile.end();
+        let page = std::fs::read_to_string(&path).unwrap();
+        assert!(page.contains("\nlatlab_run_measuring 0\n"), "{page}");
+        assert!(page.contains("\nlatlab_run_elapsed_seconds 1.5\n"), "{page}");
+        textfile.begin("nanosleep", &[]);
+        let page = std::fs::read_to_string(&path).unwrap();
+        assert!(page.contains("\nlatlab_run_elapsed_seconds 0\n"), "{page}");
+    }
+
+    #[test]
+    fn last_write_that_fails_is_reported_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("latlab.prom");
+        let mut textfile = textfile(path.clone());
+        assert_eq!(textfile.finish(), None);
+        drop(folder);
+        let why = textfile.finish().expect("its folder is gone");
+        assert!(why.starts_with(&format!("{}: the metrics can't be", path.display())), "{why}");
+        assert_eq!(textfile.finish(), None);
     }
 }
