@@ -114,11 +114,46 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<NamedRecord>> {
     Ok(sources)
 }
 
-/// The name of a file without folder and extension, or its path where that name is not unique.
+/// The short name of an argument, or the argument itself where that name is not unique.
 fn name(path: &Path, all: &[PathBuf]) -> String {
-    let same_stem = all.iter().filter(|p| p.file_stem() == path.file_stem());
-    match path.file_stem() {
-        Some(stem) if same_stem.count() == 1 => stem.to_string_lossy().into_owned(),
-        _ => path.display().to_string(),
+    let name = short_name(path);
+    let is_unique = all.iter().filter(|other| short_name(other) == name).count() == 1;
+    if is_unique { name } else { path.display().to_string() }
+}
+
+/// The name of a folder, of a file without folder and extension, or the whole list or pattern.
+fn short_name(path: &Path) -> String {
+    let name = match path {
+        folder if folder.is_dir() => folder.file_name(),
+        file if file.exists() => file.file_stem(),
+        _ => None,
+    };
+    name.map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_folders_files_and_whole_lists() {
+        let root = tempfile::tempdir().unwrap();
+        let place = |name: &str| root.path().join(name);
+        for folder in ["6.1", "6.6", "other", "other/6.1"] {
+            std::fs::create_dir(place(folder)).unwrap();
+        }
+        for file in ["idle.json", "busy.1.json", "other/idle.json"] {
+            write_atomically(&place(file), b"{}").unwrap();
+        }
+        let names = |all: &[&str]| -> Vec<String> {
+            let all: Vec<PathBuf> = all.iter().map(|name| place(name)).collect();
+            let root = format!("{}/", root.path().display());
+            all.iter().map(|path| name(path, &all).replace(&root, "")).collect()
+        };
+        assert_eq!(names(&["6.1/", "6.6", "busy.1.json"]), ["6.1", "6.6", "busy.1"]);
+        let same = ["6.1/", "other/6.1", "idle.json", "other/idle.json"];
+        assert_eq!(names(&same), same);
+        let several = ["idle.json,busy.1.json", "6.1/*.json"];
+        assert_eq!(names(&several), several);
     }
 }
