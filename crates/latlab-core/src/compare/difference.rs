@@ -1,5 +1,6 @@
 //! Differences between the plans and machines of two sides, as data and in words.
 
+use crate::plan::Part;
 use crate::time::Nanos;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -27,38 +28,56 @@ pub struct Change {
 }
 
 impl Difference {
-    /// Returns each value in which the field differs.
-    pub fn changes(&self) -> Vec<Change> {
+    /// Returns each value in which the field differs. `written` formats a part as on the command
+    /// line, because only the part knows which of its numbers are times or sizes.
+    pub fn changes(&self, written: &dyn Fn(&Part) -> String) -> Vec<Change> {
         let mut changes = Vec::new();
-        collect(&self.field, &self.a, &self.b, &mut changes);
+        let place = Place { path: self.field.clone(), part: None, written };
+        collect(&place, &self.a, &self.b, &mut changes);
         changes
     }
 }
 
-/// Adds the changes from `a` to `b`, which are the values at `path`.
-fn collect(path: &str, a: &Value, b: &Value, changes: &mut Vec<Change>) {
+/// Where a value is.
+#[derive(Clone)]
+struct Place<'a> {
+    /// The field, and the names inside it.
+    path: String,
+    /// The part whose parameter it is.
+    part: Option<&'a str>,
+    written: &'a dyn Fn(&Part) -> String,
+}
+
+/// Adds the changes from `a` to `b`, which are the values at `place`.
+fn collect(place: &Place<'_>, a: &Value, b: &Value, changes: &mut Vec<Change>) {
     match (a, b) {
         _ if a == b => {}
         (Value::Object(one), Value::Object(other)) => {
             let others = other.keys().filter(|key| !one.contains_key(*key));
             for key in one.keys().chain(others) {
                 let value = |of: &Map<String, Value>| of.get(key).cloned().unwrap_or_default();
-                let path = if key == "params" { path.to_owned() } else { format!("{path} {key}") };
-                collect(&path, &value(one), &value(other), changes);
+                let inner = if key == PARAMS {
+                    Place { part: name(a), ..place.clone() }
+                } else {
+                    place.within(key)
+                };
+                collect(&inner, &value(one), &value(other), changes);
             }
         }
         (Value::Array(one), Value::Array(other)) if same_names(one, other) => {
             for (a, b) in one.iter().zip(other) {
-                let name = name(a).unwrap_or_default();
-                collect(&format!("{path} {name}"), a, b, changes);
+                collect(&place.within(name(a).unwrap_or_default()), a, b, changes);
             }
         }
         _ => {
-            let (a, b) = (words(path, a), words(path, b));
-            changes.push(Change { path: path.to_owned(), a, b });
+            let (a, b) = (place.words(a), place.words(b));
+            changes.push(Change { path: place.path.clone(), a, b });
         }
     }
 }
+
+/// The field of a part that has its parameters.
+const PARAMS: &str = "params";
 
 fn name(value: &Value) -> Option<&str> {
     ["name", "knob", "comm"].into_iter().find_map(|key| value.get(key)?.as_str())
@@ -70,41 +89,63 @@ fn same_names(one: &[Value], other: &[Value]) -> bool {
         && one.iter().zip(other).all(|(a, b)| name(a).is_some() && name(a) == name(b))
 }
 
-/// A value as a user would write it. Fields that are times have units.
-fn words(path: &str, value: &Value) -> String {
-    /// Names of plan fields and of a parameter that are times in ns.
-    const TIMES: [&str; 5] = ["for", "warm_up", "stop_above", "fail_above", "interval"];
-    let is_time = TIMES.contains(&path.rsplit(' ').next().unwrap_or_default());
-    match value {
-        Value::Null => "none".to_owned(),
-        Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
-        Value::Number(number) => match number.as_u64().filter(|_| is_time) {
-            Some(time) => Nanos(time).to_string(),
-            None => number.to_string(),
-        },
-        Value::String(text) if text.is_empty() => "none".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(values) if values.is_empty() => "none".to_owned(),
-        Value::Array(values) => {
-            values.iter().map(|value| words(path, value)).collect::<Vec<_>>().join(", ")
-        }
-        Value::Object(fields) => of_fields(value, fields),
+impl Place<'_> {
+    fn within(&self, key: &str) -> Self {
+        Place { path: format!("{} {key}", self.path), ..self.clone() }
     }
-}
 
-/// A part with its parameters, a setting, a task by its name, or any other set of fields.
-fn of_fields(value: &Value, fields: &Map<String, Value>) -> String {
-    let listed = |fields: &Map<String, Value>, separator| {
-        let each = fields.iter().map(|(key, value)| format!("{key}={}", words(key, value)));
-        each.collect::<Vec<_>>().join(separator)
-    };
-    match (name(value), fields.get("params"), fields.get("value")) {
-        (Some(name), Some(Value::Object(params)), _) if !params.is_empty() => {
-            format!("{name}:{}", listed(params, ","))
+    fn key(&self) -> &str {
+        self.path.rsplit(' ').next().unwrap_or_default()
+    }
+
+    /// The value here as a user would write it. Fields that are times have units.
+    fn words(&self, value: &Value) -> String {
+        /// Names of a plan's own fields that are times in ns.
+        const TIMES: [&str; 7] =
+            ["for", "warm_up", "stop_above", "fail_above", "above", "resolution", "limit"];
+        match value {
+            Value::Null => "none".to_owned(),
+            Value::String(text) if text.is_empty() => "none".to_owned(),
+            Value::Array(values) if values.is_empty() => "none".to_owned(),
+            _ if self.part.is_some() => self.parameter(value),
+            Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
+            Value::Number(number) => {
+                match number.as_u64().filter(|_| TIMES.contains(&self.key())) {
+                    Some(time) => Nanos(time).to_string(),
+                    None => number.to_string(),
+                }
+            }
+            Value::String(text) => text.clone(),
+            Value::Array(values) => {
+                values.iter().map(|value| self.words(value)).collect::<Vec<_>>().join(", ")
+            }
+            Value::Object(fields) => self.of_fields(value, fields),
         }
-        (Some(knob), None, Some(value)) => format!("{knob}={}", words("value", value)),
-        (Some(name), ..) => name.to_owned(),
-        (None, ..) => listed(fields, " "),
+    }
+
+    /// The value of a parameter, as the part is written with it alone.
+    fn parameter(&self, value: &Value) -> String {
+        let (name, key) = (self.part.unwrap_or_default(), self.key());
+        let params = [(key.to_owned(), value.clone())].into_iter().collect();
+        let written = (self.written)(&Part { name: name.to_owned(), params });
+        let text = written.strip_prefix(&format!("{name}:{key}="));
+        text.map_or_else(|| value.to_string(), str::to_owned)
+    }
+
+    /// A part with its parameters, a setting, a task by its name, or any other set of fields.
+    fn of_fields(&self, value: &Value, fields: &Map<String, Value>) -> String {
+        let part: Option<Part> =
+            fields.get(PARAMS).and_then(|_| serde_json::from_value(value.clone()).ok());
+        let text = |key: &str, value: &Value| self.within(key).words(value);
+        match (part, name(value), fields.get("value")) {
+            (Some(part), ..) => (self.written)(&part),
+            (None, Some(knob), Some(value)) => format!("{knob}={}", text("value", value)),
+            (None, Some(name), None) => name.to_owned(),
+            (None, None, _) => {
+                let each = fields.iter().map(|(key, value)| format!("{key}={}", text(key, value)));
+                each.collect::<Vec<_>>().join(" ")
+            }
+        }
     }
 }
 
@@ -144,23 +185,47 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// A part whose numbers are microseconds, except for its priority.
+    fn written(part: &Part) -> String {
+        let param = |(key, value): (&String, &Value)| match value {
+            Value::Number(number) if key != "priority" => format!("{key}={number}us"),
+            Value::String(text) => format!("{key}={text}"),
+            _ => format!("{key}={value}"),
+        };
+        let params: Vec<String> = part.params.iter().map(param).collect();
+        format!("{}:{}", part.name, params.join(","))
+    }
+
     fn changes(field: &str, a: Value, b: Value) -> Vec<String> {
-        let changes = Difference { field: field.to_owned(), a, b }.changes();
+        let changes = Difference { field: field.to_owned(), a, b }.changes(&written);
         changes.into_iter().map(|Change { path, a, b }| format!("{path}: {a} → {b}")).collect()
     }
 
     #[test]
     fn changes_name_only_the_values_that_differ() {
         let probe = |interval: u64| {
-            let params = json!({"interval": interval, "policy": "fifo"});
+            let params = json!({"interval": interval, "policy": "fifo", "priority": interval});
             json!([{"name": "cyclic", "params": params}])
         };
         assert_eq!(
-            changes("probes", probe(1_000_000), probe(200_000)),
-            ["probes cyclic interval: 1 ms → 200 us"]
+            changes("probes", probe(1_000), probe(20)),
+            ["probes cyclic interval: 1000us → 20us", "probes cyclic priority: 1000 → 20"]
         );
-        let fork = json!([{"name": "fork", "params": {"children": 4, "on": "all"}}]);
-        assert_eq!(changes("loads", json!([]), fork), ["loads: none → fork:children=4,on=all"]);
+        let cpu = json!([{"name": "cpu", "params": {"busy": 4, "on": "all"}}]);
+        assert_eq!(changes("loads", json!([]), cpu), ["loads: none → cpu:busy=4us,on=all"]);
+        let command = |value: Value| json!([{"name": "exec", "params": {"command": value}}]);
+        assert_eq!(
+            changes("loads", command(json!("cc")), command(json!(null))),
+            ["loads exec command: cc → none"]
+        );
+        let scan = |limit: u64| {
+            let call = json!({"name": "populate", "params": {"size": 3}});
+            json!([{"call": call, "limit": limit}])
+        };
+        assert_eq!(
+            changes("scans", scan(1_000_000), scan(5)),
+            ["scans: call=populate:size=3us limit=1 ms → call=populate:size=3us limit=5 ns"]
+        );
         let setting = json!([{"knob": "timer_migration", "value": "0"}]);
         assert_eq!(changes("settings", json!([]), setting), ["settings: none → timer_migration=0"]);
         let scheduling = |on: bool| json!({"timer_migration": on, "rt_threads": []});

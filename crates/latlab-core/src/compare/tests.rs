@@ -65,7 +65,7 @@ fn machines_of_one_side_that_differ_are_named_once() {
     assert!(comparison.machine.is_empty() && of_a.is_empty(), "{comparison:?}");
     let fields: Vec<&str> = of_b.iter().map(|one| one.field.as_str()).collect();
     assert_eq!(fields, ["governor"]);
-    assert_eq!(of_b[0].changes()[0].b, "powersave");
+    assert_eq!(of_b[0].changes(&|part| part.name.clone())[0].b, "powersave");
 }
 
 /// Interleaved runs; the latencies of the second side are `times` as long.

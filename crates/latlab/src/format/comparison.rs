@@ -3,7 +3,7 @@
 use super::table::fitted;
 use super::text::plain_table;
 use super::width::Width;
-use super::{grouped, scan};
+use super::{grouped, part, scan};
 use latlab_core::compare::limit::{CheckedLimit, Outcome};
 use latlab_core::compare::{
     Bound, Change, Comparison, Difference, Extreme, Interval, Judged, Latency, Row, ScanPair,
@@ -229,7 +229,7 @@ fn differences_text(subject: &str, differences: &[Difference]) -> String {
         return format!("\nthe {subject} do not differ\n");
     }
     let mut text = format!("\nthe {subject} differ in\n");
-    for Change { path, a, b } in differences.iter().flat_map(Difference::changes) {
+    for Change { path, a, b } in differences.iter().flat_map(|one| one.changes(&part)) {
         let _ = writeln!(text, "  {path}: {a} → {b}");
     }
     text
@@ -279,6 +279,30 @@ mod tests {
         let value: Value = serde_json::from_str(&json(&compared, &[])).unwrap();
         assert_eq!(value["lost_part"], json!([0, 1]));
         assert_eq!(value["stopped_above"], json!([0, 1]));
+    }
+
+    #[test]
+    fn differences_of_plans_have_the_units_of_their_parts() {
+        let run = |interval: u64, busy: u64, size: u64| {
+            let mut record = source("run", 1).record;
+            record.plan.probes[0].params.insert("interval".to_owned(), json!(interval));
+            let part = |name: &str, params: Value| json!({ "name": name, "params": params });
+            let loads = json!([
+                part("cpu", json!({ "busy": busy })),
+                part("disk", json!({ "size": size }))
+            ]);
+            record.plan.loads = serde_json::from_value(loads).unwrap();
+            record
+        };
+        let (a, b) = (run(1_000_000, 30_000, 4 << 20), run(200_000, 1_000_000, 1 << 20));
+        let text = differences_text("plans", &compare(&[a], &[b]).unwrap().plan);
+        for line in [
+            "probes cyclic interval: 1ms → 200us",
+            "loads cpu busy: 30us → 1ms",
+            "loads disk size: 4MiB → 1MiB",
+        ] {
+            assert!(text.contains(&format!("  {line}\n")), "no '{line}' in {text}");
+        }
     }
 
     /// The machines of all runs are alike, or that of the last run of B was changed.
