@@ -160,7 +160,8 @@ pub(crate) fn charts(sources: &[NamedRecord]) -> Vec<Chart> {
     let mut charts = Vec::new();
     let curves = curve::curves(sources);
     if !curves.is_empty() {
-        charts.extend([histogram::chart(&curves), ccdf::chart(&curves), timeline::chart(&curves)]);
+        charts.extend([histogram::chart(&curves), ccdf::chart(&curves)]);
+        charts.extend(timeline::chart(&curves));
     }
     charts.extend(scan::charts(sources));
     charts

@@ -8,6 +8,7 @@ use super::*;
 use latlab_core::histogram::Histogram;
 use latlab_core::record::Counts;
 use latlab_core::time::Nanos;
+use latlab_core::timeline::Timeline;
 
 #[path = "../../../tests/sample/mod.rs"]
 pub(crate) mod sample;
@@ -132,6 +133,21 @@ fn equal_samples_have_axes_with_an_extent() {
             }
         }
     }
+}
+
+/// Records of `latlab watch` have distributions, but no time line.
+#[test]
+fn series_without_a_time_line_are_not_drawn_over_time() {
+    let mut source = source("loop", 1);
+    let drawn = |sources: &[NamedRecord]| -> Vec<String> {
+        charts(sources).into_iter().map(|chart| chart.name).collect()
+    };
+    source.record.series[0].timeline = Timeline::default();
+    let sources = [source];
+    assert_eq!(drawn(&sources), ["histogram", "ccdf", "timeline"], "two of three have one");
+    let [mut source] = sources;
+    source.record.series.iter_mut().for_each(|series| series.timeline = Timeline::default());
+    assert_eq!(drawn(&[source]), ["histogram", "ccdf"]);
 }
 
 #[test]

@@ -5,8 +5,9 @@ use super::curve::Curve;
 use super::{Axis, Chart, ChartLine, Marks, Step, Unit};
 use latlab_core::time::Nanos;
 
-/// Returns the chart: the worst latency of each interval of time.
-pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
+/// Returns the chart: the worst latency of each interval of time; none if no series has any, as those
+/// of `latlab watch`.
+pub(super) fn chart(curves: &[Curve<'_>]) -> Option<Chart> {
     let lines: Vec<ChartLine> = curves
         .iter()
         .map(|curve| {
@@ -15,9 +16,12 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
             curve.line(sampled.map(|(at, worst)| (at.as_secs_f64(), at_least_one(worst))).collect())
         })
         .collect();
+    if lines.iter().all(|line| line.points.is_empty()) {
+        return None;
+    }
     let timelines: Vec<_> = curves.iter().map(|curve| &curve.series.timeline).collect();
     let (x, about) = time_axis(&timelines);
-    Chart {
+    Some(Chart {
         name: "timeline".to_owned(),
         title: "Worst latency over time".to_owned(),
         about,
@@ -33,5 +37,5 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
         step: Step::End,
         lines,
         marks: Marks { peaks: true, ..Marks::default() },
-    }
+    })
 }
