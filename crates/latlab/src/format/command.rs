@@ -58,7 +58,7 @@ fn text<T: ?Sized>(kind: &str, table: &'static [Entry<T>], given: &Part) -> Stri
 }
 
 /// Quotes a word for a shell if it needs that.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let harmless = |c: char| c.is_ascii_alphanumeric() || "-_=:,./@+%".contains(c);
     if word.chars().all(harmless) {
         word.to_owned()

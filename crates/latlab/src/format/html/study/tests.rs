@@ -165,6 +165,15 @@ fn worst_repetition_is_explained_with_its_seed() {
     assert!(page.contains("--load disk --on lab:rt --for 1s --seed 8<"));
 }
 
+/// A shell would take the words of the command for probes.
+#[test]
+fn command_of_the_worst_latency_is_quoted_for_a_shell() {
+    let text = STUDY.replace("[\"disk\"]", "[\"exec:cc -o a 'b c'; true\", \"disk\"]");
+    let page = page_of(&text);
+    let command = r"--load 'exec:cc -o a '\''b c'\''; true' --load disk --on lab:rt --for 1s";
+    assert!(page.contains(command), "{page}");
+}
+
 /// The samples of a component belong to the probe that has it, not to the default one.
 #[test]
 fn worst_component_is_explained_with_its_probe() {

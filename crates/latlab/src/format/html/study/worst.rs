@@ -1,6 +1,7 @@
 //! Explanation of the worst latency of a study, or the command that explains it.
 
 use super::StudyPage;
+use crate::format::command::quoted;
 use crate::format::html::figure::Level;
 use crate::format::html::{Scope, explained, paths};
 use crate::format::part::written;
@@ -54,20 +55,20 @@ fn command(cell: &Cell, probe: &str, seed: u64) -> String {
         words.iter().flatten().map(|words| words.text.clone()).collect()
     };
     let mut command = vec!["latlab explain".to_owned()];
-    command.extend(cell.probes_with(probe).into_iter().map(|words| words.text.clone()));
-    command.extend(texts(&terms.loads).into_iter().map(|load| format!("--load {load}")));
-    command.extend(terms.on.as_ref().map(|on| format!("--on {}", on.text)));
+    command.extend(cell.probes_with(probe).into_iter().map(|words| quoted(&words.text)));
+    command.extend(texts(&terms.loads).iter().map(|load| format!("--load {}", quoted(load))));
+    command.extend(terms.on.as_ref().map(|on| format!("--on {}", quoted(&on.text))));
     command.extend(terms.length.map(|length| match length {
         Length::For(time) => format!("--for {}", written(time)),
         Length::Count(count) => format!("--count {count}"),
     }));
     command.extend(terms.warm_up.map(|time| format!("--warm-up {}", written(time))));
     command.extend((seed != 0).then(|| format!("--seed {seed}")));
-    command.extend(texts(&terms.settings).into_iter().map(|setting| format!("--set {setting}")));
+    command.extend(texts(&terms.settings).iter().map(|set| format!("--set {}", quoted(set))));
     let adapt = terms.adapt.iter().flatten().map(|mechanisms| mechanisms.text.as_str());
     command.extend(adapt.map(|mechanisms| match mechanisms {
         "" => "--adapt".to_owned(),
-        some => format!("--adapt={some}"),
+        some => format!("--adapt={}", quoted(some)),
     }));
     command.join(" ")
 }
