@@ -69,7 +69,7 @@ impl Doctor {
 /// The text, with colours where stdout is a terminal that has them.
 fn coloured(machine: &Machine, findings: &[Finding]) -> String {
     let mut text = Vec::new();
-    let columns = Width::of_stdout().at_most(MOST);
+    let columns = Width::of_stdout().wraps_at(MOST);
     // In continuous integration (CI=true) anstream takes every terminal for one with colours.
     let choice = match anstream::AutoStream::choice(&io::stdout()) {
         _ if terminal::is_dumb() => anstream::ColorChoice::Never,
@@ -80,7 +80,7 @@ fn coloured(machine: &Machine, findings: &[Finding]) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Most columns of the text, for short lines.
+/// Most columns of the text on a terminal, for short lines.
 const MOST: usize = 80;
 
 fn print_text(
@@ -175,6 +175,19 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
         assert!(text.contains("\nfatal   smt\n        one two three\n"), "{text}");
         assert!(text.ends_with("\n\n2 findings: 1 fatal, 1 info\n"), "{text}");
+    }
+
+    #[test]
+    fn text_in_a_pipe_has_whole_sentences() {
+        let finding = finding(Severity::Fatal);
+        let mut out = anstream::StripStream::new(Vec::new());
+        let columns = Width::UNLIMITED.wraps_at(MOST);
+        print_text(&mut out, &Machine::default(), std::slice::from_ref(&finding), columns).unwrap();
+        let text = String::from_utf8(out.into_inner()).unwrap();
+        for sentence in [&finding.why, &finding.remedy] {
+            assert!(text.contains(&format!("{}\n", sentence.trim())), "{text}");
+        }
+        assert_eq!(Width::columns(200).wraps_at(MOST), 80);
     }
 
     #[test]

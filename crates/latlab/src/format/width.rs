@@ -28,6 +28,12 @@ impl Width {
         self.0.map_or(most, |columns| columns.min(most))
     }
 
+    /// The columns at which sentences are wrapped: those of a terminal, but at most `most`. Elsewhere
+    /// they are not wrapped.
+    pub(crate) fn wraps_at(self, most: usize) -> usize {
+        self.0.map_or(usize::MAX, |columns| columns.min(most))
+    }
+
     /// Wraps the lines of a text that is printed on a terminal; removes the spaces between groups of
     /// digits from any other.
     pub(crate) fn lay_out(self, text: &str) -> String {
