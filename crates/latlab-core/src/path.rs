@@ -69,7 +69,7 @@ pub struct DisabledSection {
     /// The function that began it, or that took the lock which did; the first function of the path
     /// where that was before the path.
     pub function: String,
-    /// When it began, after the wake-up was due.
+    /// When it began, after the begin of the steps: the wake-up was due [`Path::unseen`] before that.
     pub from: Nanos,
     /// Its length within the path.
     pub ns: Nanos,

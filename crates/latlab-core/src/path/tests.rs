@@ -80,6 +80,17 @@ fn disabled_sections_name_their_functions() {
     assert_eq!(held.len(), 2);
 }
 
+/// With time before the trace, a section begins as long after the first step as without.
+#[test]
+fn disabled_sections_count_from_the_first_step() {
+    let (whole, cut) = (path(45), path(55));
+    assert_eq!((whole.unseen, cut.unseen), (Nanos(0), Nanos(10)));
+    assert_eq!(whole.held, cut.held);
+    let before: u64 = cut.steps.iter().map(|step| step.instructions).sum::<u64>() - 37 + 4;
+    let first = cut.held.iter().find(|held| held.what == Off::Interrupts);
+    assert_eq!(first.map(|held| held.from), Some(Nanos(before)));
+}
+
 #[test]
 fn damaged_trace_is_refused_with_its_line() {
     let refused = |text: &str| Trace::read(text).unwrap_err().to_string();

@@ -60,7 +60,7 @@ fn one(sample: &Sample, path: &Path) -> String {
     }
     for (off, name) in [(Off::Interrupts, "interrupts"), (Off::Preemption, "preemption")] {
         let sections = path.held.iter().filter(|held| held.what == off).take(SECTIONS);
-        let sections: Vec<String> = sections.map(section).collect();
+        let sections: Vec<String> = sections.map(|held| section(held, path.unseen)).collect();
         if !sections.is_empty() {
             let _ = writeln!(text, "  {name} off: {}", sections.join(", "));
         }
@@ -68,11 +68,12 @@ fn one(sample: &Sample, path: &Path) -> String {
     text
 }
 
-fn section(held: &DisabledSection) -> String {
+/// Formats a section, with when it began after the wake-up was due, which was `unseen` before the path.
+fn section(held: &DisabledSection, unseen: Nanos) -> String {
     if held.from == Nanos(0) {
         return format!("{} since before the trace, in {}", held.ns, printable(&held.function));
     }
-    format!("{} by {} (from {})", held.ns, printable(&held.function), held.from)
+    format!("{} by {} (from {})", held.ns, printable(&held.function), held.from + unseen)
 }
 
 fn percent(part: u64, whole: Nanos) -> String {
@@ -111,6 +112,15 @@ mod tests {
             unexplained: None,
             path: Some(path),
         }
+    }
+
+    #[test]
+    fn sections_begin_after_the_wake_up_was_due() {
+        let sample = sample(4_000, &["a"]);
+        let path = Path { unseen: Nanos(100), ..sample.path.clone().unwrap() };
+        let text = one(&sample, &path);
+        assert!(text.contains("interrupts off: 700 ns by __schedule (from 120 ns)"), "{text}");
+        assert!(text.contains("preemption off: 900 ns since before the trace, in "), "{text}");
     }
 
     #[test]
