@@ -40,16 +40,15 @@ pub fn reap_adopted(own: u32) {
 /// A child of this process that has ended. It is not reaped.
 fn ended_child() -> Option<Pid> {
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: zeros are a valid `siginfo_t`, which the kernel writes to. rustix does not tell the
-    // process.
-    let child = unsafe {
-        let mut ended: libc::siginfo_t = std::mem::zeroed();
-        match libc::waitid(libc::P_ALL, 0, &raw mut ended, options) {
-            0 => ended.si_pid(),
-            _ => 0,
-        }
-    };
-    Pid::from_raw(child)
+    // rustix does not tell which process it was.
+    // SAFETY: a `siginfo_t` consists of numbers and pointers, which may be zero.
+    let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes a `siginfo_t` to it.
+    if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut ended, options) } != 0 {
+        return None;
+    }
+    // SAFETY: waitid(2) sets the process, or leaves it 0 where no child has ended.
+    Pid::from_raw(unsafe { ended.si_pid() })
 }
 
 /// Whether this process has children, zombies included.

@@ -449,7 +449,7 @@ fn command_that_fails_later_is_reported_and_run_continues() {
 }
 
 #[test]
-fn what_a_command_leaves_behind_is_reaped_while_it_runs() {
+fn orphans_of_a_command_are_reaped_while_it_runs() {
     let _lock = lock_machine();
     // It fails as soon as none of its orphans is a zombie, at once or later.
     let script = "for n in 1 2 3 4 5; do (true &); done; sleep 0.1
