@@ -33,7 +33,7 @@ pub(super) struct Interrupts {
     /// one, else timers
     #[arg(long, default_value = "auto")]
     source: From,
-    /// Time that the device's handler keeps the CPU busy, 0 to 1ms
+    /// Time that the device's handler keeps the CPU busy, 0 to 1ms; with every=, half of it at most
     #[arg(long, default_value = "10us", value_parser = busy)]
     busy: Nanos,
     /// Time from one interrupt of the device to the next, 20us to 1s, handled by an IRQ thread;

@@ -28,7 +28,7 @@ use steal::StealAndSmi;
 /// Figures of each CPU: the share of the time lost to gaps above the threshold, the largest gap,
 /// the time that the loop ran, the number of loops, and the shortest loop, which is the resolution.
 /// If they can be read, also the time stolen by the hypervisor and the number of firmware
-/// interrupts (SMI; Intel, /dev/cpu/N/msr), both with the warm-up.
+/// interrupts (SMI; Intel, /dev/cpu/N/msr), both counted from the begin of the warm-up.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Noise {
     /// Shorter gaps do not count; oslat counts from 1us, osnoise from 5us

@@ -16,8 +16,8 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// The conditions of a probe with this pacing. Refuses a measurement that is shorter than a period:
-    /// or a pause: its thread would sleep on after the end.
+    /// The conditions of a probe with this pacing. Refuses a measurement, or a step of one, that is
+    /// shorter than a period or a pause: its thread would sleep on after the end.
     pub(super) fn of(self, probe: &str, pacing: Pacing) -> Result<Conditions> {
         match (self.length, pacing.interval().or(pacing.pause())) {
             (Length::For(time), Some(interval)) if self.brief => {
@@ -25,8 +25,8 @@ impl Conditions {
             }
             (Length::For(time), Some(interval)) if interval > self.warm_up + time => {
                 Err(Failure::Failed(format!(
-                    "{probe}: its interval of {interval} is longer than the measurement: use a \
-                     shorter interval, or --for {interval} or more"
+                    "{probe}: its interval of {interval} is longer than the measurement or its \
+                     steps: use a shorter interval, or a longer --for"
                 )))
             }
             _ => Ok(self),

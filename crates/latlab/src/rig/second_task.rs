@@ -39,7 +39,7 @@ impl StopSecondTasks<'_> {
         let StopSecondTasks(coordination, index) = &self;
         body().inspect_err(|error| {
             if !coordination.is_stopped(*index) {
-                coordination.fail(failed("measuring with a second task", error));
+                coordination.fail(failed("measuring beside other tasks of the probe", error));
             }
         })
     }

@@ -151,7 +151,7 @@ fn failure_beside_second_and_runnable_tasks_fails_probe() {
         let task = |task: &SecondTask<'_>| wait_while(|| task.running());
         sampler.with_second_task(Policy::Other, task, refuse)
     });
-    let why = "measuring with a second task: no more";
+    let why = "measuring beside other tasks of the probe: no more";
     assert_eq!(ended, Err(why.to_owned()));
     let (ended, _) = run(|sampler| sampler.with_runnable_tasks(3, refuse));
     assert_eq!(ended, Err(why.to_owned()));
