@@ -41,24 +41,35 @@ fn counts(parts: &PartsReport) -> Vec<(&str, u64)> {
     parts.parts.iter().map(|part| (part.name.as_str(), part.count)).collect()
 }
 
-/// Asserts that the rule is broken in that part. A busy machine can make other cycles overrun, in any
-/// part or in none.
-fn assert_broken(report: &Report, rule: Rule, part: &str) {
+/// Whether the rule is broken in that part. A busy machine can make other cycles overrun, in any part
+/// or in none.
+fn is_broken(report: &Report, rule: Rule, part: &str) -> bool {
     let broken =
         |breach: &BreachReport| breach.rule == rule && breach.part.as_deref() == Some(part);
-    assert!(report.threads[0].breaches.iter().any(broken), "no {rule} in {part}: {report:?}");
+    report.threads[0].breaches.iter().any(broken)
 }
 
 /// The report of a loop whose 100th cycle computes for 20 ms in `control`. A busy machine can wake that
-/// cycle only after it had to end, when no part ran: then it is checked again.
+/// cycle only after it had to end, when no part ran, or delay another cycle more: then it is checked
+/// again.
 fn overrun_by_its_part(program: &Path) -> Report {
-    let woken_in_time = |report: &Report| {
-        let cycle = &report.threads[0].cycle;
-        let worst = cycle.worst.as_ref().unwrap_or_else(|| panic!("no cycles: {report:?}"));
-        cycle.period.is_some_and(|period| worst.latency < period)
+    let undisturbed = |report: &Report| {
+        let longest = parts(report).parts.iter().find(|part| part.name == "control");
+        let worst = report.threads[0].cycle.worst.as_ref();
+        let ran = |id| worst.is_some_and(|worst| worst.marked.iter().any(|part| part.id == id));
+        is_broken(report, Rule::Overrun, "control")
+            && longest.is_some_and(|part| part.id == 100)
+            && ran(100)
     };
-    let mut checks = (0..10).map(|_| checked(program, "overrun"));
-    checks.find(woken_in_time).expect("ten loops were woken after their cycle had to end")
+    let mut last = None;
+    for _ in 0..10 {
+        let report = checked(program, "overrun");
+        if undisturbed(&report) {
+            return report;
+        }
+        last = Some(report);
+    }
+    panic!("ten times no overrun in cycle 100: {last:?}");
 }
 
 #[test]
@@ -81,15 +92,14 @@ fn parts_are_listed_and_breaches_placed_in_them() {
         assert!(filter.running.median < control.running.median, "{found:?}");
         assert!(filter.share <= control.share && control.share <= 1000, "{found:?}");
         assert_eq!((filter.id <= 0, read.id >= 0), (true, true));
-        assert_broken(&found, Rule::Allocation, "control");
+        assert!(is_broken(&found, Rule::Allocation, "control"), "{found:?}");
         let late = overrun_by_its_part(&program);
-        assert_broken(&late, Rule::Overrun, "control");
         let worst = late.threads[0].cycle.worst.as_ref().expect("there are cycles");
-        let control = worst.marked.iter().find(|part| part.name == "control").expect("it ran");
-        let longest = parts(&late).parts.iter().find(|part| part.name == "control");
-        assert_eq!(longest.expect("it ran").id, 100, "{late:?}");
-        let filter = worst.marked.iter().find(|part| part.name == "filter").expect("it ran");
-        assert_eq!(filter.id, -control.id);
+        let marked: Vec<_> =
+            worst.marked.iter().map(|part| (part.name.as_str(), part.id)).collect();
+        for part in [("read", 100), ("control", 100), ("filter", -100)] {
+            assert!(marked.contains(&part), "no {part:?}: {late:?}");
+        }
     }
 }
 

@@ -89,17 +89,19 @@ fn status_watch_redraws_each_second_on_a_terminal_only() {
     }
     latlab("adapt status --watch").assert_refused(2, &["--watch needs a terminal"]);
     let folder = folder();
-    // Ctrl-C once it has drawn four times, however long a busy machine needs.
+    // Ctrl-C once it has drawn four times, however long a busy machine needs. The time is that since
+    // the start of the machine, which is never set.
     let script = r#"
         cd "$folder"; touch seen
-        began=$(date +%s%N)
+        centiseconds() { cut -d ' ' -f 1 /proc/uptime | tr -d .; }
+        began=$(centiseconds)
         { until [ "$(tr '\033' '\n' < seen | grep -c '^\[Hlatlab ')" -ge 4 ]; do sleep 0.05; done
           printf '\003'; } |
             script --quiet --flush --return --command "$program adapt status --watch" seen > ended
-        echo "$? after $(( ($(date +%s%N) - began) / 1000000 ))""#;
+        echo "$? after $(( $(centiseconds) - began ))"; cat seen >&2"#;
     let output = in_namespaces(folder.path(), &format!("{DAEMON}{script}"));
-    let (code, millis) = output.stdout.trim().split_once(" after ").unwrap();
+    let (code, centiseconds) = output.stdout.trim().split_once(" after ").expect("it printed both");
     assert_eq!(code, "0", "{output:?}");
     // At once and after 1, 2 and 3 s.
-    assert!(millis.parse::<u64>().unwrap() >= 3000, "{output:?}");
+    assert!(centiseconds.parse::<u64>().expect("a number") >= 300, "{output:?}");
 }
