@@ -16,6 +16,7 @@ PERIOD  := dist/liblatlab-period$(CROSS:%=-%)
 CHARTS  := target/charts/charts.js.gz
 NOT_RUN := target/not-run
 TIMES   := target/test-times
+FAILED  := target/test-failures
 # Folders of make install; DESTDIR goes before each.
 PREFIX  ?= /usr/local
 # The program that writes manual pages and completions: for another architecture, this machine's.
@@ -144,19 +145,21 @@ demo: $(LATLAB)
 	@! test -e demo/scans/here.json || $(LATLAB) report demo/scans/here.json -o demo/scan-here.html
 	@echo "The reports are demo/*.html and demo/quick/report.html: open them in a browser."
 
-# How long each group took, and the tests that could not run on this machine, are listed at the end; in
-# continuous integration (CI=true) some of the latter are failures. The daemon needs tracepoints, which
-# are not mounted on every machine. Tests send signals that are ignored in the background of a shell
-# and under nohup. Half of the tests wait: for a timer, or for others that change the machine; so there
-# are more of them at a time than CPUs.
+# How long each group took, the tests that could not run on this machine, and why tests failed are listed
+# at the end; in continuous integration (CI=true) some of the tests that could not run are failures. The
+# daemon needs tracepoints, which are not mounted on every machine. Tests send signals that are ignored in
+# the background of a shell and under nohup. Half of the tests wait: for a timer, or for others that change
+# the machine; so there are more of them at a time than CPUs.
 test: $(CHARTS) lint
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	-test $$(id -u) != 0 || test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
-	mkdir -p target && rm -f $(NOT_RUN) $(TIMES)
+	mkdir -p target && rm -f $(NOT_RUN) $(TIMES) $(FAILED)
 	LATLAB_NOT_RUN=$(NOT_RUN) tools/deny
 	env --default-signal=HUP,INT LATLAB_NOT_RUN=$(abspath $(NOT_RUN)) LATLAB_TEST_TIMES=$(abspath $(TIMES)) \
+		LATLAB_TEST_FAILURES=$(abspath $(FAILED)) \
 		RUST_TEST_THREADS=$$((2 * $$(nproc))) $(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
-	status=$$?; tools/test-times $(TIMES); tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; exit $$status
+	status=$$?; tools/test-times $(TIMES); tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; \
+	if test -s $(FAILED); then echo "Failed:"; cat $(FAILED); fi; exit $$status
 
 # Tests guests for arm64, with the program cross-built for them.
 boards: $(CHARTS)
