@@ -41,6 +41,7 @@ use latlab_core::time::Nanos;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Writes a message to stderr.
 pub(crate) fn say(sentence: &str) {
@@ -59,15 +60,25 @@ pub(crate) fn put(result: &str) -> crate::failure::Result<()> {
     put_styled(&harmless(result))
 }
 
+/// Whether a write to stdout found its pipe closed.
+static UNREAD: AtomicBool = AtomicBool::new(false);
+
+/// Whether nobody reads stdout any more, as far as writes have found out.
+pub(crate) fn is_unread() -> bool {
+    UNREAD.load(Relaxed)
+}
+
 /// Writes a result with latlab's own escape sequences to stdout. All texts from elsewhere in it are
 /// [`printable`].
 pub(crate) fn put_styled(result: &str) -> crate::failure::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(result.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(crate::failure::failed("the result can't be written to stdout", e))
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+            UNREAD.store(true, Relaxed);
+            Ok(())
         }
-        _ => Ok(()),
+        Err(e) => Err(crate::failure::failed("the result can't be written to stdout", e)),
+        Ok(()) => Ok(()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `latlab watch`: shows the loops of a running program that uses latlab-period.
 
-use super::measurement::worse;
 use super::reserved::Reserved;
+use super::worse;
 use crate::explain::proc;
 use crate::failure::{Failure, Result, failed};
 use crate::format;
@@ -34,8 +34,9 @@ Examples:
 /// end). All values count from the first cycle. Reading them does not disturb the loop: it keeps
 /// them in memory that this command reads.
 ///
-/// It ends when the program does, after the time of --for, or on Ctrl-C. It needs the rights of the
-/// program's user, or root. Programs without the library are checked with latlab check --pid.
+/// It ends when the program does, after the time of --for, on Ctrl-C, or, without --out, when nobody
+/// reads its output any more. It needs the rights of the program's user, or root. Programs without
+/// the library are checked with latlab check --pid.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Watch {
@@ -77,7 +78,8 @@ impl Watch {
             process.update(last)?;
             self.show(&process.loops)?;
             let left = end.map_or(PERIOD, |end| (end - clock::now()).min(PERIOD));
-            if last || left == Nanos(0) || signals.wait(left) == Event::End {
+            let is_useless = self.out.is_none() && format::is_unread();
+            if last || is_useless || left == Nanos(0) || signals.wait(left) == Event::End {
                 return Ok(());
             }
         }

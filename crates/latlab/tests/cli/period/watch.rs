@@ -97,6 +97,21 @@ fn watching_stops_after_its_time_and_on_interrupt() {
 }
 
 #[test]
+fn watching_ends_when_nobody_reads_it() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let running = start(&library().compile("callback", folder.path()));
+    let script =
+        r#"{ timeout 30 "$0" watch "$1" --json; echo "exit $?" >&2; kill -0 "$1"; } | head -n 1"#;
+    let mut watch = Command::new("sh");
+    let output = run(watch.args(["-c", script, LATLAB, &running.pid().to_string()]));
+    assert_eq!(output.stdout.lines().count(), 1, "{output:?}");
+    assert_eq!(output.stderr, "exit 0\n", "{output:?}");
+}
+
+#[test]
 fn record_of_a_loop_survives_what_goes_wrong_meanwhile() {
     if !root() {
         return;
