@@ -25,8 +25,8 @@ mod target_options;
 mod usage;
 mod watch;
 
-use crate::failure::{Result, failed};
-use crate::{load, probe};
+use crate::failure::{Failure, Result, failed};
+use crate::{format, load, probe};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use latlab_core::compare::distinct;
 use latlab_core::record::Record;
@@ -194,6 +194,25 @@ fn run_command(words: &[String], side: &str) -> Result<run::Run> {
     }
 }
 
+/// Returns the more serious of two failures, and prints the other where it says something else.
+fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
+    let (one, other) = match (one, other) {
+        (one, other) if one == other => return one,
+        (Ok(()), result) | (result, Ok(())) => return result,
+        (Err(one), Err(other)) => (one, other),
+    };
+    let rank = |failure: &Failure| match failure {
+        Failure::Worse(_) => 0,
+        Failure::CutShort(_) => 1,
+        Failure::Failed(_) | Failure::Unsupported(_) | Failure::OtherKernel(_) => 2,
+        // Its exit code must not depend on the order of targets.
+        Failure::Unrestored(_) => 3,
+    };
+    let (serious, minor) = if rank(&other) > rank(&one) { (other, one) } else { (one, other) };
+    format::say(&minor.to_string());
+    Err(serious)
+}
+
 /// Reads a time that is longer than zero.
 fn positive(text: &str) -> std::result::Result<Nanos, String> {
     match text.parse::<Nanos>() {
@@ -271,4 +290,22 @@ fn record_in(path: &Path) -> Result<Record> {
     let text = String::from_utf8(bytes)
         .map_err(|_| failed(&name, "this is not a latlab record: it is not UTF-8"))?;
     Record::from_json(&text).map_err(|e| failed(&name, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failure_to_restore_is_the_most_serious_in_any_order() {
+        let unrestored = || Err(Failure::Unrestored("not restored: governor".to_owned()));
+        for other in [
+            Failure::Unsupported("no cpufreq".to_owned()),
+            Failure::Failed("no such host".to_owned()),
+            Failure::CutShort("ended early".to_owned()),
+        ] {
+            assert_eq!(worse(unrestored(), Err(other.clone())), unrestored());
+            assert_eq!(worse(Err(other), unrestored()), unrestored());
+        }
+    }
 }

@@ -92,8 +92,13 @@ impl Comparison {
         };
         let mut of_first = known.iter().filter(|one| is_of_first(&one.name));
         let needs_first = of_first.any(|one| claim.uses(&one.name));
+        self.lost_runs(needs_first)
+    }
+
+    /// Says how many runs of B and, if `also_a`, of A lost a load or a measured CPU, if any did.
+    pub fn lost_runs(&self, also_a: bool) -> Option<String> {
         let (a, b) = self.lost_part;
-        let sides = [("A", if needs_first { a } else { 0 }), ("B", b)].into_iter();
+        let sides = [("A", if also_a { a } else { 0 }), ("B", b)].into_iter();
         let words = sides.filter(|(_, lost)| *lost > 0).map(|(side, lost)| {
             let runs = if lost == 1 { "run" } else { "runs" };
             format!("{lost} {runs} of {side} lost a load or a measured CPU")

@@ -1,8 +1,8 @@
 //! `latlab ab`: measures two sides in turns until it is known whether they differ.
 
-use super::measurement::worse;
 use super::rights;
 use super::run::Run;
+use super::worse;
 use crate::engine::Outcome;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;

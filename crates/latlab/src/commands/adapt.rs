@@ -3,8 +3,8 @@
 mod status;
 
 use super::complete;
-use super::measurement::worse;
 use super::rights;
+use super::worse;
 use crate::adapt::{self, Daemon, LogThread, Options};
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, metrics};

@@ -1,10 +1,10 @@
 //! `latlab bound`: the worst composition of the sections that runs in the laboratory have shown.
 
 use super::complete;
-use super::measurement::worse;
 use super::reserved::Reserved;
 use super::rights;
 use super::target_options::TargetOptions;
+use super::worse;
 use crate::engine::Prepared;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;

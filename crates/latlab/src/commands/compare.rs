@@ -1,7 +1,7 @@
 //! `latlab compare`: compares two sets of runs.
 
-use super::measurement::worse;
 use super::reserved::Reserved;
+use super::worse;
 use crate::failure::{Failure, Result, failed};
 use crate::format::testcase::{self, TestCase};
 use crate::format::width::Width;

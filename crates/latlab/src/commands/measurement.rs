@@ -5,6 +5,7 @@ use super::explain::proof;
 use super::reserved::Reserved;
 use super::rights;
 use super::target_options::TargetOptions;
+use super::worse;
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
 use crate::format::metrics::run::Textfile;
@@ -301,42 +302,5 @@ fn suggest_next(written: Option<&Path>) {
             format::say(&format!("wrote {path}; show it with: latlab report {path}"));
         }
         None => format::say("no record was written; --out FILE writes one for report and compare"),
-    }
-}
-
-/// Returns the more serious of two failures, and prints the other where it says something else.
-pub(super) fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
-    let (one, other) = match (one, other) {
-        (one, other) if one == other => return one,
-        (Ok(()), result) | (result, Ok(())) => return result,
-        (Err(one), Err(other)) => (one, other),
-    };
-    let rank = |failure: &Failure| match failure {
-        Failure::Worse(_) => 0,
-        Failure::CutShort(_) => 1,
-        Failure::Failed(_) | Failure::Unsupported(_) | Failure::OtherKernel(_) => 2,
-        // Its exit code must not depend on the order of targets.
-        Failure::Unrestored(_) => 3,
-    };
-    let (serious, minor) = if rank(&other) > rank(&one) { (other, one) } else { (one, other) };
-    format::say(&minor.to_string());
-    Err(serious)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn failure_to_restore_is_the_most_serious_in_any_order() {
-        let unrestored = || Err(Failure::Unrestored("not restored: governor".to_owned()));
-        for other in [
-            Failure::Unsupported("no cpufreq".to_owned()),
-            Failure::Failed("no such host".to_owned()),
-            Failure::CutShort("ended early".to_owned()),
-        ] {
-            assert_eq!(worse(unrestored(), Err(other.clone())), unrestored());
-            assert_eq!(worse(Err(other), unrestored()), unrestored());
-        }
     }
 }

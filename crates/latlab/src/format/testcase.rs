@@ -1,7 +1,7 @@
 //! Comparisons as test cases: one for each limit or, without limits, for each latency.
 
 use latlab_core::compare::limit::{self, CheckedLimit};
-use latlab_core::compare::{Comparison, Verdict};
+use latlab_core::compare::{Comparison, Latency, Verdict};
 
 /// A test case and its outcome.
 #[derive(Debug)]
@@ -29,13 +29,16 @@ pub(crate) fn cases(comparison: &Comparison, held: &[CheckedLimit]) -> Vec<TestC
         return held.iter().map(limit_case).collect();
     }
     let latencies = comparison.latencies.iter().zip(comparison.latency_names());
-    let latency_case = |(latency, name): (&latlab_core::compare::Latency, String)| {
-        let outcome = match latency.verdict() {
-            Verdict::Same | Verdict::Faster => TestOutcome::Passed,
-            Verdict::Slower | Verdict::Mixed => TestOutcome::Failed,
-            Verdict::Inconclusive => TestOutcome::Skipped,
+    let lost = comparison.lost_runs(true);
+    let latency_case = |(latency, name): (&Latency, String)| {
+        let (outcome, reason) = match (latency.verdict(), &lost) {
+            (Verdict::Slower | Verdict::Mixed, _) => (TestOutcome::Failed, latency.sentence()),
+            (Verdict::Inconclusive, _) => (TestOutcome::Skipped, latency.sentence()),
+            // Less load may be why it is not slower.
+            (Verdict::Same | Verdict::Faster, Some(lost)) => (TestOutcome::Skipped, lost.clone()),
+            (Verdict::Same | Verdict::Faster, None) => (TestOutcome::Passed, latency.sentence()),
         };
-        TestCase { name, outcome, reason: latency.sentence() }
+        TestCase { name, outcome, reason }
     };
     latencies
         .map(latency_case)
@@ -56,4 +59,31 @@ fn limit_case(held: &CheckedLimit) -> TestCase {
         limit::Outcome::NotMeasured => TestOutcome::Error,
     };
     TestCase { name: format!("not {}", held.limit), outcome, reason: held.ground.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::picture::tests::source;
+    use latlab_core::compare::compare;
+    use latlab_core::machine::TimeDomain;
+    use latlab_core::record::Warning;
+
+    #[test]
+    fn latency_of_a_run_that_lost_its_load_does_not_pass() {
+        let run = |codes: &[&str]| {
+            let mut record = source("run", 1).record;
+            record.machine.time_domain = TimeDomain::Instructions;
+            record.warnings = codes.iter().map(|code| Warning::new(code, "a reason")).collect();
+            [record]
+        };
+        let case = |b: &[&str]| {
+            let comparison = compare(&run(&[]), &run(b)).expect("both measure alike");
+            cases(&comparison, &[]).swap_remove(0)
+        };
+        assert_eq!(case(&[]).outcome, TestOutcome::Passed);
+        let lost = case(&["load-ended"]);
+        assert_eq!(lost.outcome, TestOutcome::Skipped);
+        assert_eq!(lost.reason, "1 run of B lost a load or a measured CPU");
+    }
 }

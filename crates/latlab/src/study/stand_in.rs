@@ -109,7 +109,8 @@ fn points(on: bool) -> String {
 
 impl StudyFile {
     /// Moves all cells to another target: to `native` or `ssh:HOST`, which run one kernel, or to
-    /// `vm:`, where each keeps its profile. Cells are repeated, and take turns.
+    /// `vm:`, where each keeps its profile. Cells are repeated, and take turns. Why a claim differs was
+    /// found out on the targets of the study's file, and then says so.
     pub(crate) fn move_to(&mut self, target: &str) -> Result<()> {
         let to_guests = target == "vm:";
         if !to_guests && target != "native" && !target.starts_with("ssh:") {
@@ -119,6 +120,7 @@ impl StudyFile {
             )));
         }
         self.study.moved_to = Some(target.to_owned());
+        let mut is_moved = false;
         for cell in &mut self.study.cells {
             let terms = &mut cell.terms;
             terms.repeat = terms.repeat.max(Some(REPETITIONS));
@@ -135,12 +137,20 @@ impl StudyFile {
                 continue;
             };
             if to_guests {
-                on.text = format!("vm:{profile}");
+                let moved = format!("vm:{profile}");
+                is_moved |= on.text != moved;
+                on.text = moved;
             } else {
+                is_moved = true;
                 let profile = profile::find(&profile, &kernel::added()?)?;
                 self.stand_ins.push(StandIn::of(&profile));
                 target.clone_into(&mut on.text);
             }
+        }
+        if is_moved {
+            let explained =
+                self.study.claims.iter_mut().filter(|claim| !claim.why.is_empty() && !claim.gone);
+            explained.for_each(|claim| claim.why.insert_str(0, "on the study's own targets: "));
         }
         match self.stand_ins.len() {
             0 => Ok(()),
@@ -238,5 +248,18 @@ mod tests {
         assert!(file.stand_ins.is_empty());
         let refused = file.move_to("lab:rt").unwrap_err().to_string();
         assert!(refused.starts_with("--on lab:rt: a study can be moved to native"), "{refused}");
+    }
+
+    #[test]
+    fn cause_of_a_claim_that_differs_names_where_it_was_found() {
+        let own = study::find("rabbits-latency").unwrap();
+        let mut moved = study::find("rabbits-latency").unwrap();
+        moved.move_to("vm:").unwrap();
+        let causes = own.study.claims.iter().zip(&moved.study.claims);
+        let known: Vec<_> = causes.filter(|(own, _)| !own.why.is_empty() && !own.gone).collect();
+        assert!(!known.is_empty());
+        for (own, moved) in known {
+            assert_eq!(moved.why, format!("on the study's own targets: {}", own.why));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `native`: this machine.
 
-use super::Target;
+use super::{Target, in_turn};
 use crate::engine::{Outcome, Prepared};
 use crate::failure::Result;
 use crate::part::{About, Describe};
@@ -16,18 +16,10 @@ impl Describe for Native {
 }
 
 impl Target for Native {
-    /// One plan after another: two at once would disturb each other.
     fn run(&self, plans: &[Prepared], session: &mut Session<'_>) -> Vec<Result<Outcome>> {
-        let carry_out = |(index, plan): (usize, &Prepared)| {
-            session.check_not_ended(&plan.plan().target)?;
-            let outcome = (session.here)(plan, session.signals, session.watch);
-            session.finished(index, &outcome);
-            if plans.len() > 1 {
-                session.watch.done(index + 1, plans.len());
-            }
-            outcome
-        };
-        plans.iter().enumerate().map(carry_out).collect()
+        in_turn(plans, session, |plan, session| {
+            (session.here)(plan, session.signals, session.watch)
+        })
     }
 
     fn running(&self, _name: &str, _session: &mut Session<'_>) -> Result<Option<Machine>> {

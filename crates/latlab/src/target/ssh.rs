@@ -8,7 +8,7 @@
 pub(crate) mod connection;
 pub(crate) mod host;
 
-use super::Target;
+use super::{Target, in_turn};
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
 use crate::message::{END, KEPT, Message, RECEIVED, Stream, Task, output_bytes};
@@ -32,13 +32,7 @@ impl Describe for Ssh {
 impl Target for Ssh {
     /// One plan after another: the user may be asked for a password.
     fn run(&self, plans: &[Prepared], session: &mut Session<'_>) -> Vec<Result<Outcome>> {
-        let carry_out = |(index, plan): (usize, &Prepared)| {
-            session.check_not_ended(&plan.plan().target)?;
-            let outcome = carry_out(plan.plan(), session);
-            session.finished(index, &outcome);
-            outcome
-        };
-        plans.iter().enumerate().map(carry_out).collect()
+        in_turn(plans, session, |plan, session| carry_out(plan.plan(), session))
     }
 
     /// Asks the host's own doctor.

@@ -2,7 +2,7 @@
 
 mod folder;
 
-use crate::commands::measurement::worse;
+use crate::commands::worse;
 use crate::explain::{FlightRecorder, Late};
 use crate::failure::{Result, failed};
 use crate::format::width::Width;
