@@ -153,7 +153,8 @@ fn overruns_are_explained_by_their_planted_cause() {
 }
 
 /// A kernel whose preemption count and CPU times have another layout than those before, and which may
-/// not report all events.
+/// not report all events: a task can be preempted while it records one, and another task's event of the
+/// same kind is then lost.
 #[test]
 fn verdicts_hold_on_linux_7_3() {
     let folder = folder();
@@ -166,7 +167,17 @@ fn verdicts_hold_on_linux_7_3() {
         assert_eq!(correct.code(), Some(0), "{correct:?}");
         let correct = report(&correct);
         assert!(breaches(&correct).is_empty(), "{correct:?}");
-        let is_limit = |note: &&String| !note.contains("cycles are left out");
+        // Lost events were not expected until 27 November 2026, when one build had one: in these guests the
+        // order of events depends on the build.
+        let few_lost = |note: &str| {
+            let (_, rest) = note.split_once("not explained in some cases: ")?;
+            let (lost, _) =
+                rest.split_once(" events were lost: their CPU was recording another one")?;
+            lost.parse::<u32>().ok().filter(|lost| *lost < 10)
+        };
+        let is_limit = |note: &&String| {
+            !note.contains("cycles are left out") && few_lost(note.as_str()).is_none()
+        };
         assert_eq!(correct.notes.iter().find(is_limit), None);
         let cycle = &correct.threads[0].cycle;
         assert!(cycle.count >= count && cycle.left_out < left_out, "{cycle:?}");
