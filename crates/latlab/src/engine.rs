@@ -11,7 +11,7 @@ mod scans;
 mod unfinished;
 mod usable;
 
-pub(crate) use outcome::{Outcome, unrestored};
+pub(crate) use outcome::Outcome;
 pub(crate) use prepared::Prepared;
 
 use crate::failure::{Failure, Result, failed};

@@ -56,7 +56,7 @@ pub(crate) trait Watch {
     fn end(&mut self);
     /// Shows an activity other than measuring, in a few words that replace the previous ones.
     fn note(&mut self, text: &str);
-    /// `done` of `total` guests have measured.
+    /// `done` of `total` plans are carried out.
     fn done(&mut self, _done: usize, _total: usize) {}
     /// Offers the causes of late wake-ups found so far. Calling `so_far` is expensive, so a view
     /// that does not show them must not call it.

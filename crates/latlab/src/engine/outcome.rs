@@ -47,15 +47,6 @@ impl Outcome {
     }
 }
 
-/// The failure to restore the machine, if a run ended with it.
-pub(crate) fn unrestored(outcome: &Result<Outcome>) -> Option<Failure> {
-    let failure = match outcome {
-        Ok(outcome) => outcome.verdict.as_ref(),
-        Err(failure) => Some(failure),
-    };
-    failure.filter(|failure| matches!(failure, Failure::Unrestored(_))).cloned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -109,8 +109,8 @@ fn points(on: bool) -> String {
 
 impl StudyFile {
     /// Moves all cells to another target: to `native` or `ssh:HOST`, which run one kernel, or to
-    /// `vm:`, where each keeps its profile. Cells are repeated, and take turns. Why a claim differs was
-    /// found out on the targets of the study's file, and then says so.
+    /// `vm:`, where each keeps its profile. Cells are repeated, and take turns. The `why` of a
+    /// claim was found on the study's own targets: it begins with these words once they are others.
     pub(crate) fn move_to(&mut self, target: &str) -> Result<()> {
         let to_guests = target == "vm:";
         if !to_guests && target != "native" && !target.starts_with("ssh:") {

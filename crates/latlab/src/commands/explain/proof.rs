@@ -2,7 +2,7 @@
 //!
 //! Each change is part of a plan, so that the run that makes it also undoes it, through the guard.
 
-use crate::engine::{Outcome, Prepared, unrestored};
+use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result};
 use crate::format::{self, live};
 use crate::rig::Watch;
@@ -204,7 +204,7 @@ impl Turns {
                     self.add_tried_changes(&outcome.record);
                 }
             }
-            return outcomes.iter().find_map(unrestored).map_or(Ok(End::Interrupted), Err);
+            return outcomes.into_iter().find_map(unrestored).map_or(Ok(End::Interrupted), Err);
         }
         for ((nth, _), outcome) in runs.iter().zip(outcomes) {
             self.keep(*nth, outcome)?;
@@ -279,6 +279,12 @@ impl Trial {
             outcome: self.outcome.clone().unwrap_or_else(unknown),
         }
     }
+}
+
+/// The failure of a run to restore something, if it is one.
+fn unrestored(outcome: Result<Outcome>) -> Option<Failure> {
+    let failure = outcome.map_or_else(Some, |outcome| outcome.verdict);
+    failure.filter(|failure| matches!(failure, Failure::Unrestored(_)))
 }
 
 /// Time that one run of this plan measures.

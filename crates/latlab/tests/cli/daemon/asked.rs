@@ -89,8 +89,8 @@ fn status_watch_redraws_each_second_on_a_terminal_only() {
     }
     latlab("adapt status --watch").assert_refused(2, &["--watch needs a terminal"]);
     let folder = folder();
-    // Ctrl-C once it has drawn four times, however long a busy machine needs. The time is that since
-    // the start of the machine, which is never set.
+    // Ctrl-C once it has drawn four times, however long a busy machine needs. Measured by the time
+    // since the machine was started, which nobody can set.
     let script = r#"
         cd "$folder"; touch seen
         centiseconds() { cut -d ' ' -f 1 /proc/uptime | tr -d .; }
