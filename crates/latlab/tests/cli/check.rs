@@ -153,8 +153,7 @@ fn overruns_are_explained_by_their_planted_cause() {
 }
 
 /// A kernel whose preemption count and CPU times have another layout than those before, and which may
-/// not report all events: a task can be preempted while it records one, and another task's event of the
-/// same kind is then lost.
+/// not report all events: one that comes while its CPU records another one of the same kind is lost.
 #[test]
 fn verdicts_hold_on_linux_7_3() {
     let folder = folder();
@@ -175,10 +174,9 @@ fn verdicts_hold_on_linux_7_3() {
                 rest.split_once(" events were lost: their CPU was recording another one")?;
             lost.parse::<u32>().ok().filter(|lost| *lost < 10)
         };
-        let is_limit = |note: &&String| {
-            !note.contains("cycles are left out") && few_lost(note.as_str()).is_none()
-        };
-        assert_eq!(correct.notes.iter().find(is_limit), None);
+        let is_unexpected =
+            |note: &&String| !note.contains("cycles are left out") && few_lost(note).is_none();
+        assert_eq!(correct.notes.iter().find(is_unexpected), None);
         let cycle = &correct.threads[0].cycle;
         assert!(cycle.count >= count && cycle.left_out < left_out, "{cycle:?}");
     }
