@@ -88,8 +88,9 @@ struct Received {
     entries: usize,
 }
 
-/// Longest time from the end of a window until it is read. The programs do not wake the reader.
-const POLL_INTERVAL: Nanos = Nanos::from_millis(10);
+/// Longest time from the end of a window until it is read. The programs do not wake the reader unless
+/// a quarter of the ring buffer is full.
+const POLL_INTERVAL: Nanos = Nanos::from_millis(100);
 /// Largest number of windows read at a time.
 const BATCH: usize = 256;
 

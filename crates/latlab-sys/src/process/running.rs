@@ -1,7 +1,8 @@
 //! A program that runs, and ends with the value that stands for it.
 
 use latlab_core::time::Nanos;
-use rustix::process::{Pid, Signal};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 
@@ -18,6 +19,16 @@ impl Running {
     /// The child process, for its pipes and its exit status.
     pub fn child(&mut self) -> &mut Child {
         &mut self.0
+    }
+
+    /// Waits, in whichever thread calls it, until the program has ended. Does not reap it, so that its
+    /// id stays its own.
+    pub fn until_end(&self) -> impl FnOnce() + Send + use<> {
+        let pid = Pid::from_child(&self.0);
+        move || {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while matches!(rustix::process::waitid(WaitId::Pid(pid), options), Err(Errno::INTR)) {}
+        }
     }
 
     /// Kills the program and waits for its end, at most 5 s: one in uninterruptible sleep, as on a

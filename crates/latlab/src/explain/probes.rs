@@ -44,8 +44,9 @@ struct MeasuringThread {
     samples: Histogram,
 }
 
-/// Longest time that a read waits for windows of the recorder.
-const PATIENCE: Nanos = Nanos::from_millis(20);
+/// Longest time that a read waits for windows of the recorder. Each read wakes a CPU on which somebody
+/// may measure; the queues of samples hold ten times as much.
+const PATIENCE: Nanos = Nanos::from_millis(100);
 
 impl Observer for ProbeExplainer {
     fn add_thread(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>> {

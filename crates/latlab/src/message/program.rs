@@ -8,7 +8,7 @@ use latlab_sys::process::Running;
 use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 
 /// How long to wait in all for output after the program has ended, where its pipes stay open: a process
@@ -22,8 +22,15 @@ const LAST_MESSAGES: usize = 256;
 /// Number of messages that may wait to be sent. Then the program waits, as for any full pipe.
 const WAITING: usize = 16;
 
-/// Interval at which to look whether the program has ended or is to end.
-const STEP: Nanos = Nanos::from_millis(5);
+/// Interval at which to look whether the program is to end.
+const STEP: Nanos = Nanos::from_millis(100);
+
+/// What is waited for while a program runs. Nothing is polled more often than [`STEP`]: each look
+/// would wake a CPU on which somebody measures.
+enum Event {
+    Output(Message),
+    Ended,
+}
 
 /// Runs a program and sends its output. It is asked to end when `is_ended` returns true. Returns its
 /// exit code as a shell reports it.
@@ -36,8 +43,9 @@ pub(crate) fn run(
     let name = command.get_program().to_string_lossy().into_owned();
     let failed_here = |e: io::Error| failed(&name, e);
     let mut running = Running::start(command).map_err(failed_here)?;
+    let (sender, events) = mpsc::sync_channel(WAITING);
+    let end = running.until_end();
     let child = running.child();
-    let (sender, messages) = mpsc::sync_channel(WAITING);
     let outputs = [
         (Stream::Stdout, child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
         (Stream::Stderr, child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
@@ -46,15 +54,13 @@ pub(crate) fn run(
         let (pipe, sender) = (pipe.expect("it was asked for"), sender.clone());
         std::thread::spawn(move || forward(stream, pipe, &sender));
     }
-    drop(sender);
+    std::thread::spawn(move || {
+        end();
+        sender.send(Event::Ended)
+    });
     let status = loop {
-        match messages.recv_timeout(Duration::from_nanos(STEP.0)) {
-            Ok(message) => send(&message, to)?,
-            Err(RecvTimeoutError::Timeout) => {}
-            // The program has closed its pipes, and runs on.
-            Err(RecvTimeoutError::Disconnected) => {
-                clock::sleep_for(STEP);
-            }
+        if let Ok(Event::Output(message)) = events.recv_timeout(Duration::from_nanos(STEP.0)) {
+            send(&message, to)?;
         }
         if let Some(status) = running.child().try_wait().map_err(failed_here)? {
             break status;
@@ -63,19 +69,21 @@ pub(crate) fn run(
             running.ask_to_end();
         }
     };
-    send_last(&messages, to)?;
+    send_last(&events, to)?;
     Ok(code(status))
 }
 
 /// Sends what an ended program has written. Only the time spent waiting counts, as sending may take
 /// longer.
-fn send_last(messages: &Receiver<Message>, to: &mut dyn Write) -> Result<()> {
+fn send_last(events: &Receiver<Event>, to: &mut dyn Write) -> Result<()> {
     let mut patience = LAST_OUTPUT;
     for _ in 0..LAST_MESSAGES {
         let start = clock::now();
-        let Ok(message) = messages.recv_timeout(Duration::from_nanos(patience.0)) else { break };
+        let Ok(event) = events.recv_timeout(Duration::from_nanos(patience.0)) else { break };
         patience = patience - (clock::now() - start);
-        send(&message, to)?;
+        if let Event::Output(message) = event {
+            send(&message, to)?;
+        }
     }
     Ok(())
 }
@@ -85,10 +93,10 @@ fn send(message: &Message, to: &mut dyn Write) -> Result<()> {
 }
 
 /// Forwards a pipe until all its writers have closed it.
-fn forward(stream: Stream, mut pipe: Box<dyn Read + Send>, to: &SyncSender<Message>) {
+fn forward(stream: Stream, mut pipe: Box<dyn Read + Send>, to: &SyncSender<Event>) {
     let mut bytes = [0; 4096];
     while let Ok(length @ 1..) = pipe.read(&mut bytes) {
-        if to.send(Message::output(stream, &bytes[..length])).is_err() {
+        if to.send(Event::Output(Message::output(stream, &bytes[..length]))).is_err() {
             return;
         }
     }
@@ -145,6 +153,20 @@ mod tests {
             let script = format!("({left}) & sleep 0.1; exit 3");
             assert_eq!(shell(&script, || (), || false), Ok(3), "{left}");
         }
+    }
+
+    #[test]
+    fn waiting_for_a_program_wakes_no_cpu_often() {
+        let sleeps = || {
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let count =
+                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            count.unwrap().trim().parse::<u32>().unwrap()
+        };
+        let before = sleeps();
+        assert_eq!(shell("sleep 1", || (), || false), Ok(0));
+        // Ten waits, and what starting the program takes.
+        assert!(sleeps() - before < 30, "{}", sleeps() - before);
     }
 
     #[test]
