@@ -89,15 +89,16 @@ fn status_watch_redraws_each_second_on_a_terminal_only() {
     }
     latlab("adapt status --watch").assert_refused(2, &["--watch needs a terminal"]);
     let folder = folder();
-    // Ctrl-C once it has drawn four times, however long a busy machine needs. Measured by the time
-    // since the machine was started, which nobody can set.
+    // Ctrl-C once it has drawn four times, however long a busy machine needs; a shell that waited for
+    // latlab would be killed by it. Measured by the time since the machine was started, which nobody
+    // can set.
     let script = r#"
         cd "$folder"; touch seen
         centiseconds() { cut -d ' ' -f 1 /proc/uptime | tr -d .; }
         began=$(centiseconds)
         { until [ "$(tr '\033' '\n' < seen | grep -c '^\[Hlatlab ')" -ge 4 ]; do sleep 0.05; done
           printf '\003'; } |
-            script --quiet --flush --return --command "$program adapt status --watch" seen > ended
+            script --quiet --flush --return --command "exec $program adapt status --watch" seen > ended
         echo "$? after $(( $(centiseconds) - began ))"; cat seen >&2"#;
     let output = in_namespaces(folder.path(), &format!("{DAEMON}{script}"));
     let (code, centiseconds) = output.stdout.trim().split_once(" after ").expect("it printed both");
