@@ -1,8 +1,8 @@
 //! The guard: every change of a machine is written to a journal first, read back, and restored.
 //!
 //! Each run that changes something keeps a journal in `/run/latlab`, which it locks while it lives.
-//! The next latlab that finds an unlocked journal knows that its owner was killed, and restores the
-//! old values. A reboot empties `/run`, and resets the knobs as well.
+//! The next latlab that finds an unlocked journal knows that its owner was killed or could not restore
+//! everything, and restores the old values. A reboot empties `/run`, and resets the knobs as well.
 
 mod entry;
 mod error;

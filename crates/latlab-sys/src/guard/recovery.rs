@@ -1,4 +1,4 @@
-//! Restoring what runs have left changed that were killed.
+//! Restoring what runs have left changed that were killed, or could not restore it.
 
 use super::Unrestored;
 use super::entry::{self, Entry, Outcome};
@@ -30,7 +30,7 @@ pub struct Recovery {
     pub held: Vec<String>,
 }
 
-/// Restores what all killed runs have left changed below `root`, and removes their other files.
+/// Restores what ended runs have left changed below `root`, and removes their other files.
 pub(super) fn recover(root: &Root) -> Recovery {
     claim::sweep(root);
     lock::sweep(&root.path(FOLDER).join("turn"));
@@ -145,8 +145,7 @@ impl Recovery {
         for path in damaged(root)? {
             self.complete = false;
             self.said.push(format!(
-                "latlab was killed and its journal is damaged: undo the changes that {} lists, and \
-                 remove it",
+                "a journal of changes is damaged: undo those that {} lists, and remove it",
                 path.display()
             ));
         }
@@ -154,33 +153,27 @@ impl Recovery {
     }
 }
 
+/// What became of a change that a run has left: it was killed, or could not restore it.
 fn report(pid: u32, entry: &Entry, outcome: &Outcome) -> String {
     let Entry { knob, path, was, set, .. } = entry;
-    let path = path.display();
+    let left = format!("latlab {pid} did not restore {knob} ({})", path.display());
     let left_alone = outcome.leaves_alone(entry);
     if let Some((_, why)) = outcome.failed.iter().find(|(failed, _)| failed.same_knob(entry)) {
         return format!(
-            "latlab {pid} was killed; {knob} ({path}) was {was} and can't be restored yet: {why}; \
-             the next latlab tries again"
+            "{left}; it was {was} and can't be restored yet: {why}; the next latlab tries again"
         );
     }
     if outcome.has_ended(entry) {
-        return format!(
-            "latlab {pid} was killed; {knob} ({path}) has ended since, so there is nothing to restore"
-        );
+        return format!("{left}; it has ended since, so there is nothing to restore");
     }
     let found = outcome.found(entry).filter(|found| found != was);
     match (set, found) {
         (Some(_), Some(found)) if left_alone => format!(
-            "latlab {pid} was killed after it set {knob} ({path}); somebody has changed it to \
-             {found} since, or the kernel took another value than was set, so it stays; it was {was}"
+            "{left}; somebody has changed it to {found} since, or the kernel took another value than \
+             was set, so it stays; it was {was}"
         ),
-        _ if left_alone => {
-            format!("latlab {pid} was killed; {knob} ({path}) was {was}, and can't be restored")
-        }
-        (Some(_), Some(found)) => {
-            format!("latlab {pid} was killed; {knob} ({path}) is {was} again, no longer {found}")
-        }
-        _ => format!("latlab {pid} was killed; {knob} ({path}) is {was} again"),
+        _ if left_alone => format!("{left}; it was {was}, and can't be restored"),
+        (Some(_), Some(found)) => format!("{left}; it is {was} again, no longer {found}"),
+        _ => format!("{left}; it is {was} again"),
     }
 }

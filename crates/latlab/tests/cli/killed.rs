@@ -25,7 +25,7 @@ fn kill_run_with_knob_set(folder: &std::path::Path) {
 fn assert_restored(output: &Output, before: &str) {
     assert_eq!(knob::read(), before);
     let sentence =
-        format!("was killed; stat_interval (/proc/sys/vm/stat_interval) is {before} again");
+        format!("did not restore stat_interval (/proc/sys/vm/stat_interval); it is {before} again");
     let count = output.stderr.lines().filter(|line| line.contains(&sentence)).count();
     assert_eq!(count, 1, "{output:?}");
 }
@@ -114,7 +114,7 @@ fn restore_beside_a_run_says_so_and_waits_for_one_that_is_killed() {
     killed.signal("KILL");
     let restored = restore();
     assert_eq!((restored.code(), knob::read()), (Some(0), before.0.clone()), "{restored:?}");
-    assert!(restored.stdout.contains("was killed; stat_interval"), "{restored:?}");
+    assert!(restored.stdout.contains("did not restore stat_interval"), "{restored:?}");
     assert_eq!(killed.finish().signal(), Some(9));
 }
 
@@ -231,7 +231,7 @@ fn doctor_restores_console_switched_by_killed_load() {
     exec.arg("--on").arg(format!("lab:{}", profile.display()));
     let output = run(exec.args(["--", "sh", "-c", script]));
     assert!(
-        output.stderr.contains("was killed; active_console (/dev/tty0) is 1 again"),
+        output.stderr.contains("did not restore active_console (/dev/tty0); it is 1 again"),
         "{output:?}"
     );
     assert_eq!(output.stdout, "tty1\ntty15\ntty1\n/run/latlab/*\n", "no journal is left");
@@ -244,7 +244,7 @@ fn doctor_restores_leds_changed_by_killed_load() {
                   /latlab doctor >/dev/null; echo /run/latlab/*";
     let output = run(command("exec --on lab:standard --with /bin/sleep -- sh -c").arg(script));
     assert!(
-        output.stderr.contains("was killed; console_leds (/dev/tty0) is 0 again"),
+        output.stderr.contains("did not restore console_leds (/dev/tty0); it is 0 again"),
         "{output:?}"
     );
     assert_eq!(output.stdout, "/run/latlab/*\n", "no journal is left");
