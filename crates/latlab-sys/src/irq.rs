@@ -20,6 +20,8 @@ pub struct InterruptThreads {
     others: BTreeSet<i32>,
     /// Ids and names of those whose policy could not be restored, as of the last list.
     unusual: Vec<(i32, String)>,
+    /// The others, as of the last list.
+    last: Vec<Thread>,
     /// Threads that may not have set their own priority yet, with the time at which they were
     /// found.
     young: BTreeMap<i32, Nanos>,
@@ -43,7 +45,8 @@ impl InterruptThreads {
     /// Looks for threads of this system; their devices are described below `root`.
     pub fn new(root: Root) -> InterruptThreads {
         let (known, others, young) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        InterruptThreads { root, known, others, unusual: Vec::new(), young }
+        let (unusual, last) = (Vec::new(), Vec::new());
+        InterruptThreads { root, known, others, unusual, last, young }
     }
 
     /// The present threads, in order of their ids. Threads whose policy could not be restored
@@ -68,7 +71,8 @@ impl InterruptThreads {
         self.young.contains_key(&id)
     }
 
-    /// The known threads with their present policies, except those that are unusual.
+    /// The known threads with their present policies, except those that are unusual. One whose policy
+    /// can't be read has that of the last list.
     fn read_policies(&mut self) -> Vec<Thread> {
         self.unusual.clear();
         let mut all = Vec::new();
@@ -77,9 +81,11 @@ impl InterruptThreads {
                 Ok(Some(policy)) => all.push(one.thread(id, policy)),
                 Ok(None) => self.unusual.push((id, one.name.clone())),
                 // It has ended.
-                Err(_) => {}
+                Err(error) if procfs::is_gone(&error) => {}
+                Err(_) => all.extend(self.last.iter().find(|last| last.id == id).cloned()),
             }
         }
+        self.last.clone_from(&all);
         all
     }
 

@@ -143,7 +143,7 @@ pub fn realtime_tasks() -> io::Result<Vec<RealTimeTask>> {
         };
         for thread in threads {
             let id = number(&thread).unwrap_or(0);
-            if let Some(priority) = sched::realtime_priority(id)
+            if let Some(priority) = sched::realtime_priority(id)?
                 && id != ours
                 && has_program(&thread)
             {

@@ -76,13 +76,16 @@ pub(crate) fn set_policy_of(thread_id: i32, policy: Policy) -> io::Result<()> {
 
 /// The real-time priority of a thread, [`mechanism::DEADLINE`] for `SCHED_DEADLINE`. None for a
 /// `SCHED_OTHER` thread, and for one that has ended.
-pub(crate) fn realtime_priority(thread_id: i32) -> Option<u32> {
-    let attr = attributes(thread_id).ok()?;
-    match attr.policy {
+pub(crate) fn realtime_priority(thread_id: i32) -> io::Result<Option<u32>> {
+    let attr = match attributes(thread_id) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
+        attr => attr?,
+    };
+    Ok(match attr.policy {
         FIFO | RR => Some(attr.priority),
         DEADLINE => Some(mechanism::DEADLINE),
         _ => None,
-    }
+    })
 }
 
 /// Makes the calling thread `SCHED_OTHER` with this nice value: -20, the largest share of a CPU, to
@@ -260,11 +263,11 @@ mod tests {
         if may_set_realtime(TEST) {
             set_policy_of(id, Policy::Rr(3)).unwrap();
             assert_eq!(policy_of(id).unwrap(), Some(mechanism::Policy::Rr(3)));
-            assert_eq!(realtime_priority(id), Some(3));
+            assert_eq!(realtime_priority(id).unwrap(), Some(3));
             set_policy_of(id, Policy::Other).unwrap();
         }
         assert_eq!(attributes(id).unwrap().nice, 7);
-        assert_eq!(realtime_priority(id), None);
+        assert_eq!(realtime_priority(id).unwrap(), None);
         drop(end);
         other.join().unwrap();
     }
@@ -284,7 +287,7 @@ mod tests {
                 let why = format!("SCHED_DEADLINE can't be set: {e}");
                 return not_run("sched_deadline_counts_as_the_highest_priority", &why);
             }
-            assert_eq!(realtime_priority(thread_id()), Some(mechanism::DEADLINE));
+            assert_eq!(realtime_priority(thread_id()).unwrap(), Some(mechanism::DEADLINE));
             assert_eq!(policy_of(thread_id()).unwrap(), None, "no mechanism sets it");
         })
         .join()

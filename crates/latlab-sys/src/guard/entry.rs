@@ -146,13 +146,26 @@ impl Entry {
         sched::set_policy_of(thread.id, policy)
     }
 
-    /// Sets the old value again. For a thread that has ended there is nothing to do.
+    /// Sets the old value again, and reads a file back. For a thread that has ended there is nothing to
+    /// do.
     fn put_back(&self) -> io::Result<()> {
         match self.put(&self.was) {
             Err(_) if self.has_surely_ended() => Ok(()),
+            Ok(()) if self.thread.is_none() => self.check_restored(),
             Ok(()) => self.heir().map_or(Ok(()), |heir| Err(io::Error::other(heir))),
             refused => refused,
         }
+    }
+
+    /// An error where a file does not have the old value, which was written.
+    fn check_restored(&self) -> io::Result<()> {
+        let (path, was) = (self.path.display(), &self.was);
+        let now = knob::read(&self.knob, &self.path);
+        if now.as_ref() == Some(was) {
+            return Ok(());
+        }
+        let now = now.unwrap_or_else(|| "nothing that can be read".to_owned());
+        Err(io::Error::other(format!("{path} says {now} after {was} was written")))
     }
 
     /// Which other thread has the id now, in a sentence: it got the policy where that was set after

@@ -24,7 +24,7 @@ pub(super) struct ThreadIdentity {
 impl ThreadIdentity {
     /// The thread that has this id and name; none where there is no such thread.
     pub(super) fn find(id: i32, name: &str) -> io::Result<Option<ThreadIdentity>> {
-        let (namespace, time_namespace) = (namespace()?, time_namespace());
+        let (namespace, time_namespace) = (namespace()?, time_namespace()?);
         let found = now(id)?.filter(|(found, _)| found == name);
         Ok(found.map(|(_, started)| ThreadIdentity { id, started, namespace, time_namespace }))
     }
@@ -34,7 +34,7 @@ impl ThreadIdentity {
         if namespace()? != self.namespace {
             return Err(io::Error::other("its thread is in another PID namespace"));
         }
-        let time = self.time_namespace.zip(time_namespace());
+        let time = self.time_namespace.zip(time_namespace()?);
         if time.is_some_and(|(then, now)| then != now) {
             let why = "its start was recorded in another time namespace";
             return Err(io::Error::other(why));
@@ -57,14 +57,22 @@ impl ThreadIdentity {
 /// The PID namespace of this process, if /proc shows that one.
 fn namespace() -> io::Result<u64> {
     check_proc()?;
-    let path = "/proc/self/ns/pid";
-    let data = fs::metadata(path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
-    Ok(data.ino())
+    namespace_of("pid")
 }
 
 /// The time namespace of this process; none where the kernel has none.
-fn time_namespace() -> Option<u64> {
-    fs::metadata("/proc/self/ns/time").ok().map(|data| data.ino())
+fn time_namespace() -> io::Result<Option<u64>> {
+    match namespace_of("time") {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        number => number.map(Some),
+    }
+}
+
+/// The inode number of a namespace of this process.
+fn namespace_of(kind: &str) -> io::Result<u64> {
+    let path = format!("/proc/self/ns/{kind}");
+    let data = fs::metadata(&path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
+    Ok(data.ino())
 }
 
 /// The name of the thread with this id, and the time at which it was started; none where there is

@@ -160,6 +160,23 @@ fn guard_refuses_a_value_that_is_read_back_differently() {
 }
 
 #[test]
+fn guard_does_not_believe_that_a_value_is_restored_until_it_has_read_it() {
+    let (_folder, root) = machine(&[(SWAP, "more-than-fits-in-there\n")]);
+    let mut guard = Guard::new(root.clone());
+    guard.set("swappiness", "5", "for a test").unwrap();
+    // The name of this thread, of which the kernel keeps 15 bytes.
+    let name = Path::new("/proc/thread-self/comm").canonicalize().unwrap();
+    let before = fs::read_to_string(&name).unwrap();
+    fs::write(&name, "5").unwrap();
+    fs::remove_file(root.path(SWAP)).unwrap();
+    std::os::unix::fs::symlink(&name, root.path(SWAP)).unwrap();
+    let changes = guard.restore();
+    let why = changes[0].unrestored.as_deref().unwrap_or_default();
+    assert!(!changes[0].restored && why.contains("says more-than-fits- after"), "{changes:?}");
+    fs::write(&name, before).unwrap();
+}
+
+#[test]
 fn guard_names_a_knob_that_is_missing_or_no_file() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());

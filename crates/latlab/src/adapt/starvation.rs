@@ -1,7 +1,7 @@
 //! The per-CPU starvation watchdog. On each CPU a SCHED_OTHER thread wakes up ten times a second:
 //! where it does not run, ordinary tasks starve.
 
-use crate::failure::{Result, failed};
+use crate::failure::{Failure, Result, failed};
 use latlab_core::cpulist::CpuList;
 use latlab_core::mechanism::watchdog::Watchdog;
 use latlab_core::time::Nanos;
@@ -51,7 +51,13 @@ impl HeartbeatThreads {
     /// caller, which has to be SCHED_OTHER.
     pub(super) fn start(root: &Root) -> Result<HeartbeatThreads> {
         let now = clock::now().0;
-        let last = cpu::online(root).iter().map(|cpu| (cpu, AtomicU64::new(now))).collect();
+        let cpus = cpu::online(root);
+        if cpus.is_empty() {
+            let why =
+                "the starvation watchdog can't start: /sys/devices/system/cpu/online can't be read";
+            return Err(Failure::Failed(why.to_owned()));
+        }
+        let last = cpus.iter().map(|cpu| (cpu, AtomicU64::new(now))).collect();
         let (heartbeats, stop) = (Arc::new(LastHeartbeats(last)), Arc::default());
         let mut all = HeartbeatThreads { heartbeats, threads: Vec::new(), stop };
         for index in 0..all.heartbeats.0.len() {

@@ -164,7 +164,10 @@ fn guard_recovers_the_policy_of_a_thread_wherever_a_run_was_killed() {
             killed(&root, guard);
             let said = Guard::recover(&root);
             assert_eq!(said.len(), 1, "{said:?}");
-            assert!(said[0].contains(&format!("raised (/proc/{id}) is other again")), "{said:?}");
+            assert!(
+                said[0].contains(&format!("raised (/proc/{id}); it is other again")),
+                "{said:?}"
+            );
             assert_eq!(policy(id), "other");
         }
         drop(end);

@@ -69,7 +69,7 @@ fn adapt_restores_threads_or_reports_it_whichever_call_fails() {
     });
 }
 
-/// A list of threads that can't be read says nothing about them.
+/// A list of threads that can't be read says nothing about them, nor does a policy.
 #[test]
 fn adapt_takes_no_failed_read_for_the_end_of_a_thread() {
     if !root() {
@@ -77,13 +77,46 @@ fn adapt_takes_no_failed_read_for_the_end_of_a_thread() {
     }
     let _lock = lock_machine();
     let Some(scene) = with_threads() else { return };
+    let run_with = |fault: &[&str]| {
+        let mut command = scene.command(OWN_JOURNALS);
+        command.args(["strace", "-f", "-qq", "-o", "/dev/null"]).args(fault);
+        let output = run(command.arg(super::program()).args(["adapt", "--for", "3s"]));
+        assert!(!output.stderr.contains("has ended"), "{output:?}");
+        output
+    };
+    let lists = ["-e", "trace=openat", "-P", "/proc", "-P", "/proc/2/task/2/children"];
+    let listing = run_with(&[&lists[..], &["-e", "inject=openat:error=EMFILE:when=9+"]].concat());
+    assert!(listing.stderr.contains("restored to fifo"), "{listing:?}");
+    scene.check(&listing).unwrap();
+    // Later than the calls by which it sets the policies, so that only what it looks at fails.
+    let policies =
+        ["-e", "trace=sched_getattr", "-e", "inject=sched_getattr:error=EPERM:when=1000+"];
+    scene.check(&run_with(&policies)).unwrap();
+}
+
+/// In another time namespace each thread seems to have been started at another time.
+#[test]
+fn restore_takes_no_failed_read_for_another_start_of_a_thread() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let Some(scene) = with_threads() else { return };
+    let killed = scene.killed("adapt --for 60s");
+    killed.put_back();
     let mut command = scene.command(OWN_JOURNALS);
-    command.args(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=openat"]);
-    command.args(["-P", "/proc", "-P", "/proc/2/task/2/children"]);
-    command.args(["-e", "inject=openat:error=EMFILE:when=9+", super::program().as_str()]);
-    let output = run(command.args(["adapt", "--for", "3s"]));
-    assert!(!output.stderr.contains("has ended"), "{output:?}");
-    assert!(output.stderr.contains("restored to fifo"), "{output:?}");
+    command.args(["unshare", "--time", "--fork", "--boottime", "1000"]);
+    command.args(["strace", "-f", "-qq", "-o", "/dev/null", "-P", "/proc/self/ns/time"]);
+    command.args([
+        "-e",
+        "trace=statx",
+        "-e",
+        "inject=statx:error=ENOMEM",
+        super::program().as_str(),
+    ]);
+    let output = run(command.args(["adapt", "--restore"]));
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stdout.contains("can't be restored yet"), "{output:?}");
     scene.check(&output).unwrap();
 }
 
