@@ -1,6 +1,6 @@
 //! `latlab doctor`: lists latency hazards of this machine, by severity.
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, failed};
 use crate::format::width::{Width, wrapped};
 use crate::format::{self, printable};
 use anstyle::{AnsiColor, Style};
@@ -49,6 +49,9 @@ impl Doctor {
         for mended in Guard::recover(&root) {
             format::say(&mended);
         }
+        // What can't be read is left out of the state, so that nothing would be found.
+        let readable = std::fs::read(root.path("proc/self/stat"));
+        readable.map_err(|e| failed("this machine can't be examined: /proc/self/stat", e))?;
         let machine = latlab_sys::machine::read(&root);
         let findings = diagnose(&machine);
         if self.json {

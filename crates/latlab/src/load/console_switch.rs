@@ -53,10 +53,14 @@ impl Load for ConsoleSwitch {
     fn check(&self, _: u64) -> Result<()> {
         let console = console::check(Self::ABOUT.name)?;
         let refused = |why: &str| Err(Failure::Unsupported(format!("console-switch: {why}")));
-        if console.is_graphical().unwrap_or(false) {
-            return refused(
-                "a graphical session uses the console: end it, or switch to a text console",
-            );
+        match console.is_graphical() {
+            Ok(false) => {}
+            Ok(true) => {
+                return refused(
+                    "a graphical session uses the console: end it, or switch to a text console",
+                );
+            }
+            Err(e) => return refused(&format!("the console's mode can't be read: {e}")),
         }
         if console.spare_is_taken().unwrap_or(true) {
             return refused("another program uses its terminal (/dev/tty15): end that program");

@@ -231,6 +231,15 @@ fn stack_too_small_is_refused() {
 }
 
 #[test]
+fn doctor_that_can_read_nothing_does_not_find_the_machine_healthy() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 3; exec \"$0\" doctor", LATLAB]);
+    let output = run(&mut command);
+    assert_eq!((output.code(), output.stdout.as_str()), (Some(2), ""), "{output:?}");
+    assert!(output.stderr.contains("can't be examined"), "{output:?}");
+}
+
+#[test]
 fn limit_on_the_size_of_files_is_refused_before_anything_starts() {
     let folder = folder();
     let mut command = Command::new("sh");

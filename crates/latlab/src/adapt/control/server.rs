@@ -228,10 +228,13 @@ impl Connections {
 /// Refuses a request of a process that has ended, while another has its connection: its id may
 /// belong to a third one.
 fn check_alive(peer: &Peer) -> Result<(), Answer> {
-    if peer.has_ended().unwrap_or(true) {
-        return Err(Answer::Denied("the process that has connected has ended".to_owned()));
+    match peer.has_ended() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(Answer::Denied("the process that has connected has ended".to_owned())),
+        Err(error) => Err(Answer::Denied(format!(
+            "whether the process that has connected has ended can't be known: {error}"
+        ))),
     }
-    Ok(())
 }
 
 /// Calls `serve` for each connection that is ready, and drops those for which it returns false.
