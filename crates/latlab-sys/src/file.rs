@@ -139,6 +139,18 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Pending::begin(path, 0)?.finish(bytes)
 }
 
+/// Writes `bytes` to a new file in `folder`, which others may be able to write, and returns its path.
+/// Its name is `prefix`, random characters and `suffix`; only this user can read it. After a failure
+/// there is no file.
+pub fn write_new(folder: &Path, prefix: &str, suffix: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    let mut new = tempfile::Builder::new();
+    let mut new = new.prefix(prefix).suffix(suffix).tempfile_in(folder)?;
+    new.write_all(bytes)?;
+    new.as_file().sync_all()?;
+    let (_, path) = new.keep()?;
+    Ok(path)
+}
+
 /// A file that is being written. Its space is reserved at the start, so that a disk that becomes
 /// full meanwhile does not lose it. Its name appears when it is complete.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use crate::format;
 use latlab_core::record::Record;
 use latlab_sys::file::{self, Pending};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Bytes reserved for a file before the work starts.
@@ -53,8 +53,7 @@ impl Reserved {
         let Err(error) = self.file.finish(&bytes) else {
             return Ok(());
         };
-        let substitute = std::env::temp_dir().join(format!("latlab-{}.json", std::process::id()));
-        let fallback = if file::write_atomically(&substitute, &bytes).is_ok() {
+        let fallback = if let Ok(substitute) = substitute(&std::env::temp_dir(), &bytes) {
             format!("it is in {}", substitute.display())
         } else {
             format::put(&record.to_json())?;
@@ -63,6 +62,11 @@ impl Reserved {
         let path = self.path.display();
         Err(Failure::Failed(format!("the record can't be written to {path} ({error}); {fallback}")))
     }
+}
+
+/// Writes a record to a new file in the folder for temporary files, and returns its path.
+fn substitute(folder: &Path, record: &[u8]) -> io::Result<PathBuf> {
+    file::write_new(folder, "latlab-", ".json", record)
 }
 
 fn check_is_xml(path: &Path) -> Result<()> {
@@ -77,4 +81,26 @@ fn check_is_xml(path: &Path) -> Result<()> {
 
 fn failed_at(path: &Path, error: impl std::fmt::Display) -> Failure {
     failed(&path.display().to_string(), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// Another user can put links in place of the names that the process could give the file.
+    #[test]
+    fn substitute_follows_no_link_of_another_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        File::create(&victim).unwrap();
+        let named_by_process = format!("latlab-{}.json", std::process::id());
+        symlink(&victim, folder.path().join(named_by_process)).unwrap();
+        let write = || substitute(folder.path(), b"a record").unwrap();
+        let (first, second) = (write(), write());
+        assert_ne!(first, second);
+        assert_eq!(std::fs::read(&first).unwrap(), b"a record");
+        assert_eq!(first.extension().unwrap(), "json");
+        assert_eq!(std::fs::read(&victim).unwrap(), b"");
+    }
 }
