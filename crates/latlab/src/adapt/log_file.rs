@@ -5,8 +5,9 @@ use crate::mechanism;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::log::{Entry, LogHeader, Replay, Shortener};
 use latlab_core::mechanism::{Adaptation, Decision, Observation};
+use latlab_core::size::Bytes;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write as _};
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// A log file to be opened, and its first entry.
@@ -60,6 +61,9 @@ impl LogFile {
     }
 }
 
+/// Maximum length of a line in bytes, far more than the observation of a hundred thousand tasks has.
+const LONGEST_LINE: u64 = 16 << 20;
+
 /// Decides again from the observations in a log. Returns their number as a sentence; fails with
 /// [`Failure::Worse`] where a decision differs.
 pub(crate) fn replay(path: &Path) -> Result<String> {
@@ -69,13 +73,11 @@ pub(crate) fn replay(path: &Path) -> Result<String> {
 }
 
 /// The same of the lines of the log `name`.
-pub(crate) fn replay_lines(name: &str, log: impl BufRead) -> Result<String> {
+pub(crate) fn replay_lines(name: &str, mut log: impl BufRead) -> Result<String> {
     let mut replay = Replay::default();
-    for (number, line) in (1..).zip(log.lines()) {
+    for number in 1.. {
         let place = format!("{name}, line {number}");
-        let line = line.map_err(|e| failed(&place, e))?;
-        let entry: Entry = serde_json::from_str(&line)
-            .map_err(|e| failed(&place, format!("not a line of a latlab adapt log: {e}")))?;
+        let Some(entry) = next_entry(&mut log).map_err(|e| failed(&place, e))? else { break };
         match entry {
             Entry::Started(began) => {
                 replay.begin(adaptation(&began).map_err(|failure| failure.about(&place))?);
@@ -87,8 +89,41 @@ pub(crate) fn replay_lines(name: &str, log: impl BufRead) -> Result<String> {
     Ok(format!("{observations} observations, {decisions} decisions: all decisions identical\n"))
 }
 
+/// The entry of the next line; none at the end of the log.
+fn next_entry(log: &mut impl BufRead) -> io::Result<Option<Entry>> {
+    let mut line = Vec::new();
+    log.take(LONGEST_LINE + 1).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let wrong = |why: String| io::Error::other(format!("not a line of a latlab adapt log: {why}"));
+    if line.len() as u64 > LONGEST_LINE {
+        return Err(wrong(format!("it is longer than {}", Bytes(LONGEST_LINE))));
+    }
+    serde_json::from_slice(&line).map(Some).map_err(|e| wrong(e.to_string()))
+}
+
 /// The mechanisms that a log was written with.
 fn adaptation(began: &LogHeader) -> Result<Adaptation> {
     let configuration = Configuration::read(&began.configuration).map_err(Failure::Failed)?;
     mechanism::adaptation(&began.mechanisms, &configuration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replay_refuses_a_line_without_an_end() {
+        let endless = BufReader::new(io::repeat(b'x'));
+        let why = "zero, line 1: not a line of a latlab adapt log: it is longer than 16MiB";
+        assert_eq!(replay_lines("zero", endless), Err(Failure::Failed(why.to_owned())));
+    }
+
+    #[test]
+    fn replay_needs_no_end_of_the_last_line() {
+        let began = r#"{"began":{"latlab":"1","mechanisms":["suppress"],"configuration":""}}"#;
+        let replayed = replay_lines("log", began.as_bytes()).unwrap();
+        assert!(replayed.starts_with("0 observations"), "{replayed}");
+    }
 }
