@@ -151,6 +151,21 @@ pub fn write_new(folder: &Path, prefix: &str, suffix: &str, bytes: &[u8]) -> io:
     Ok(path)
 }
 
+/// Opens or creates a regular file, to append to it. Anything else at `path` is an error: whoever may
+/// write in its folder could aim a link at another file, or keep this process waiting with a pipe.
+pub fn append_to(path: &Path) -> io::Result<File> {
+    use rustix::io::Errno;
+    let refused = || io::Error::other("it is no regular file: remove it, or name another one");
+    let flags = OFlags::APPEND | OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
+    // Without O_NONBLOCK, which regular files ignore, opening a pipe waits for its reader.
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file: File = match rustix::fs::open(path, flags, Mode::from_raw_mode(0o666)) {
+        Err(Errno::LOOP | Errno::NXIO) => return Err(refused()),
+        opened => opened?.into(),
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
+}
+
 /// A file that is being written. Its space is reserved at the start, so that a disk that becomes
 /// full meanwhile does not lose it. Its name appears when it is complete.
 #[derive(Debug)]
@@ -358,6 +373,27 @@ mod tests {
         names.sort();
         assert_eq!(names, [".other.json.x7Ab2c.tmp", "record.json"]);
         assert_eq!(std::fs::read(&path).unwrap(), b"later");
+    }
+
+    #[test]
+    fn file_to_append_to_is_a_regular_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let [log, link, pipe] = ["log", "link", "pipe"].map(|name| folder.path().join(name));
+        for line in [b"one\n", b"two\n"] {
+            append_to(&log).unwrap().write_all(line).unwrap();
+        }
+        assert_eq!(std::fs::read(&log).unwrap(), b"one\ntwo\n");
+        std::os::unix::fs::symlink(&log, &link).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+        // Once it has a reader it can be opened.
+        let without_reader = append_to(&pipe);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let _reader = rustix::fs::open(&pipe, flags, Mode::empty()).unwrap();
+        for refused in
+            [append_to(&link), without_reader, append_to(&pipe), append_to(Path::new("/dev/null"))]
+        {
+            assert!(refused.unwrap_err().to_string().contains("no regular file"));
+        }
     }
 
     /// Each takes the temporary file of another, which is not locked yet, for an abandoned one.

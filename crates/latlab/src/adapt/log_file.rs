@@ -6,7 +6,8 @@ use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::log::{Entry, LogHeader, Replay, Shortener};
 use latlab_core::mechanism::{Adaptation, Decision, Observation};
 use latlab_core::size::Bytes;
-use std::fs::{File, OpenOptions};
+use latlab_sys::file;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -26,11 +27,11 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    /// Opens or creates the file, and appends the entry that names the mechanisms.
+    /// Opens or creates the file, and appends the entry that names the mechanisms. Fails where it is
+    /// no regular file: it may be in a folder of another user.
     pub(super) fn open(PlannedLog { path, began }: PlannedLog) -> Result<LogFile> {
         let name = path.display().to_string();
-        let file = OpenOptions::new().append(true).create(true).open(&path);
-        let file = file.map_err(|e| failed(&name, e))?;
+        let file = file::append_to(&path).map_err(|e| failed(&name, e))?;
         let mut log = LogFile { file, path, short: Shortener::default() };
         log.append(&Entry::Started(began)).map_err(|e| failed(&name, e))?;
         Ok(log)
@@ -112,6 +113,19 @@ fn adaptation(began: &LogHeader) -> Result<Adaptation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn log_is_not_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (victim, path) = (folder.path().join("victim"), folder.path().join("log"));
+        File::create(&victim).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        let (mechanisms, configuration) = (Vec::new(), String::new());
+        let began = LogHeader { latlab: "1".to_owned(), mechanisms, configuration };
+        let failure = LogFile::open(PlannedLog { path, began }).unwrap_err().to_string();
+        assert!(failure.contains("/log: it is no regular file"), "{failure}");
+        assert_eq!(std::fs::read(&victim).unwrap(), b"");
+    }
 
     #[test]
     fn replay_refuses_a_line_without_an_end() {
