@@ -24,6 +24,9 @@ pub(crate) const RECEIVED: &str = "received";
 /// The file in which the target keeps a record until it has arrived.
 pub(crate) const KEPT: &str = "record.json";
 
+/// Maximum length of a line in bytes, far more than any record has.
+pub(crate) const LONGEST_LINE: u64 = 256 << 20;
+
 /// What an agent is to do: the first line that it is sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

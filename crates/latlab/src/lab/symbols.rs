@@ -9,11 +9,12 @@ use crate::engine::Prepared;
 use crate::failure::{Failure, Result, failed};
 use crate::session::Session;
 use latlab_core::path::Location;
+use latlab_core::size::Bytes;
 use latlab_core::symbols::{KallsymsLine, preemption_counter};
 use latlab_sys::file;
 use std::path::PathBuf;
 
-/// Most bytes of `/proc/kallsyms`, ten times those of a large kernel.
+/// Most bytes of `/proc/kallsyms`, packed or not, ten times those of a large kernel.
 const LARGEST: u64 = 256 << 20;
 
 /// Addresses and names of `/proc/kallsyms`.
@@ -118,12 +119,19 @@ const ROLES: &[(&str, char)] = &[
 fn ask(cell: Cell, session: &mut Session<'_>) -> Result<Vec<u8>> {
     session.watch.note(&format!("{}: reading the kernel's symbols", cell.kernel.name));
     let mut packed = Vec::new();
-    let answer = carry_out_one(cell, session, &mut |_, bytes| {
-        packed.extend_from_slice(bytes);
-        Ok(())
-    })?;
+    let answer = carry_out_one(cell, session, &mut |_, bytes| append(&mut packed, bytes, LARGEST))?;
     answer.exited()?;
     Ok(packed)
+}
+
+/// Appends what the guest sent, up to `most` bytes in all.
+fn append(packed: &mut Vec<u8>, bytes: &[u8], most: u64) -> Result<()> {
+    if packed.len() as u64 + bytes.len() as u64 > most {
+        let why = format!("the guest sent more than {} as its kernel's symbols", Bytes(most));
+        return Err(Failure::Failed(why));
+    }
+    packed.extend_from_slice(bytes);
+    Ok(())
 }
 
 /// The file that keeps them, named by a digest of everything that addresses depend on.
@@ -138,6 +146,16 @@ fn path(cell: &Cell) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn symbols_of_a_guest_that_never_stops_sending_are_refused() {
+        let mut packed = Vec::new();
+        assert_eq!(append(&mut packed, &[1; 4], 8), Ok(()));
+        assert_eq!(append(&mut packed, &[2; 4], 8), Ok(()));
+        let failure = append(&mut packed, &[3], 8).unwrap_err().to_string();
+        assert!(failure.contains("more than 8B"), "{failure}");
+        assert_eq!(packed.len(), 8);
+    }
 
     #[test]
     fn symbols_place_an_address_in_its_function() {

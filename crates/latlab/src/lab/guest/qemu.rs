@@ -3,10 +3,10 @@
 use super::cell::{Boot, Cell};
 use super::launch::{Launching, Start};
 use super::machine::{arguments, missing};
-use super::output::{Outputs, text, text_from};
+use super::output::{Lines, Outputs, end_of, text};
 use super::start;
 use crate::failure::{Failure, Result, failed};
-use crate::message::Message;
+use crate::message::{LONGEST_LINE, Message};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::Running;
@@ -23,8 +23,8 @@ pub(crate) struct Guest {
     outputs: Outputs,
     started: Nanos,
     patience: Nanos,
-    /// Bytes of the port that have been read.
-    read: u64,
+    /// What it has sent through the port.
+    sent: Lines,
     ended: Option<ExitStatus>,
 }
 
@@ -59,6 +59,7 @@ impl Guest {
         if let Start::Restore(snapshot) = &start {
             outputs.console.write_all(snapshot.stopped.console.as_bytes())?;
         }
+        let sent = Lines::of(outputs.port.try_clone()?, LONGEST_LINE);
         let (running, launch) = start::start(cell, arguments, boot, start, &outputs)?;
         Ok(Guest {
             target: cell.target.clone(),
@@ -67,32 +68,25 @@ impl Guest {
             outputs,
             started: clock::now(),
             patience,
-            read: 0,
+            sent,
             ended: None,
         })
     }
 
-    /// The messages since the last call, whole lines only.
+    /// The messages since the last call.
     pub(crate) fn messages(&mut self) -> Result<Vec<Message>> {
-        let text = self.unread()?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        self.read += whole as u64;
-        text[..whole].lines().map(Message::read).collect()
+        let lines = self.sent.take().map_err(|e| failed(&self.target, e))?;
+        lines.lines().map(Message::read).collect()
     }
 
     /// All its messages, as text.
-    pub(crate) fn transcript(&mut self) -> Result<String> {
-        self.read = 0;
-        self.unread()
+    pub(crate) fn transcript(&self) -> Result<String> {
+        text(&self.outputs.port).map_err(|e| failed(&self.target, e))
     }
 
     /// The recording of its plugin; empty without one.
     pub(crate) fn trace(&self) -> Result<String> {
         text(&self.outputs.trace).map_err(|e| failed(&self.target, e))
-    }
-
-    fn unread(&self) -> Result<String> {
-        text_from(&self.outputs.port, self.read).map_err(|e| failed(&self.target, e))
     }
 
     /// What became of the launch, once.
@@ -139,7 +133,10 @@ impl Guest {
                 let why = format!("the guest did not finish within {}; {way_out}", self.patience);
                 Some(self.described(&why))
             }
-            None => None,
+            None => {
+                let ended = |why: String| self.described(&format!("the guest was ended: {why}"));
+                self.outputs.excess().map(ended)
+            }
         }
     }
 
@@ -185,7 +182,9 @@ impl Guest {
 
     fn described(&self, why: &str) -> Failure {
         const SHOWN: usize = 8;
-        let console = self.console_lines();
+        /// Bytes of longer lines.
+        const MOST: u64 = 4096;
+        let console = lines(&end_of(&self.outputs.console, MOST).unwrap_or_default());
         let lines = &console[console.len().saturating_sub(SHOWN)..];
         let console = if lines.is_empty() {
             "its console is empty".to_owned()
@@ -196,7 +195,12 @@ impl Guest {
     }
 
     fn console_lines(&self) -> Vec<String> {
-        let text = text(&self.outputs.console).unwrap_or_default();
-        text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        lines(&text(&self.outputs.console).unwrap_or_default())
     }
+}
+
+/// The lines of a console that are not empty.
+fn lines(console: &str) -> Vec<String> {
+    let lines = console.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
 }

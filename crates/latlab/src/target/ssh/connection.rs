@@ -2,6 +2,7 @@
 
 use super::host::Host;
 use crate::failure::{Failure, Result, failed};
+use crate::message::LONGEST_LINE;
 use crate::session::Session;
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running};
@@ -45,9 +46,6 @@ pub(super) struct Connection {
 
 /// Number of lines that may wait to be read; then the host waits.
 const WAITING: usize = 100;
-
-/// Maximum length of a line in bytes, far more than any record has.
-const LONGEST_LINE: u64 = 256 << 20;
 
 /// Number of the last lines of stderr that are kept.
 const COMPLAINTS: usize = 20;
