@@ -261,7 +261,8 @@ fn run_files(path: &Path) -> Result<Vec<PathBuf>> {
         parts.map(|part| run_files(Path::new(part))).collect::<Result<Vec<_>>>()?.concat()
     } else if text.contains(['*', '?', '[']) {
         let found = glob::glob(&text).map_err(|e| failed(&name, e.msg))?;
-        found.flatten().collect()
+        let failed_at = |e: glob::GlobError| failed(&e.path().display().to_string(), e.error());
+        found.map(|path| path.map_err(failed_at)).collect::<Result<_>>()?
     } else {
         vec![path.to_owned()]
     };
@@ -271,11 +272,12 @@ fn run_files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The records in a folder, sorted by name.
+/// The records in a folder, sorted by name. Fails where it can't be listed to its end: a verdict on
+/// fewer runs would be another one.
 fn record_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries =
-        std::fs::read_dir(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let paths = || std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect();
+    let paths: std::io::Result<Vec<PathBuf>> = paths();
+    let mut paths = paths.map_err(|e| failed(&folder.display().to_string(), e))?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
     Ok(paths)

@@ -201,3 +201,23 @@ fn report_reads_a_pipe_once() {
     // An endless file is read up to the limit only.
     latlab("report /dev/zero").assert_refused(2, &["/dev/zero", "longer than"]);
 }
+
+#[test]
+fn folder_that_cannot_be_listed_to_its_end_is_refused() {
+    let folder = folder();
+    let runs = folder.path().join("runs");
+    fs::create_dir(&runs).unwrap();
+    store(&runs, "a.json");
+    let page = folder.path().join("report.html");
+    let report = |what: &Path, call: &str| {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=getdents64", "-P"]).arg(&runs);
+        strace.args(["-e", &format!("inject=getdents64:error=EIO:when={call}"), LATLAB, "report"]);
+        run(strace.arg(what).arg("-o").arg(&page))
+    };
+    // All its names are in what the first call returns.
+    for (what, call) in [(&runs, "1"), (&runs, "2"), (&runs.join("*.json"), "2")] {
+        report(what, call).assert_refused(2, &[&*runs.to_string_lossy(), "Input/output error"]);
+    }
+    assert_eq!(report(&runs, "9").code(), Some(0));
+}
