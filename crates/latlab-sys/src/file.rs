@@ -186,7 +186,7 @@ impl Pending {
         }
         let path = if present.is_ok() { path.canonicalize()? } else { path.to_owned() };
         let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
-        remove_abandoned(&path, &name);
+        remove_abandoned(folder_of(&path), |other| other == name);
         let (file, temporary) = temporary(folder_of(&path), &name)?;
         if let Ok(present) = present {
             keep_access(&file, &present)?;
@@ -254,13 +254,13 @@ fn keep_access(file: &File, present: &Metadata) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(present.mode() & 0o777))
 }
 
-/// Removes the temporary files for this name that killed processes left: nobody has locked them.
-fn remove_abandoned(path: &Path, name: &str) {
-    let prefix = format!(".{name}.");
-    for entry in std::fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
-        let other = entry.file_name().to_string_lossy().into_owned();
+/// Removes the temporary files in `folder` that killed processes left, of files whose name `is_ours`:
+/// nobody has locked them. What can't be removed stays.
+pub fn remove_abandoned(folder: &Path, is_ours: impl Fn(&str) -> bool) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
         let file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if file && other.starts_with(&prefix) && other.ends_with(TEMPORARY) {
+        if file && final_name(&name).is_some_and(&is_ours) {
             let Ok(file) = File::open(entry.path()) else { continue };
             // Removed while it is locked: another process may have created it just now, and takes
             // one that it can lock for its own.
@@ -269,6 +269,12 @@ fn remove_abandoned(path: &Path, name: &str) {
             }
         }
     }
+}
+
+/// The name that a temporary file gets when it is complete; none if it is no temporary file.
+fn final_name(temporary: &str) -> Option<&str> {
+    let (name, _random) = temporary.strip_prefix('.')?.strip_suffix(TEMPORARY)?.rsplit_once('.')?;
+    Some(name)
 }
 
 fn folder_of(path: &Path) -> &Path {

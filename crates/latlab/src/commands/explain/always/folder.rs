@@ -20,9 +20,12 @@ pub(super) struct Folder {
 }
 
 impl Folder {
+    /// Opens or creates the folder. Temporary files of killed runs are removed: no other record will
+    /// have their name, and they would not count as kept.
     pub(super) fn open(path: &Path, limit: Bytes) -> Result<Folder> {
         let wrong = |e: std::io::Error| failed(&path.display().to_string(), e);
         std::fs::create_dir_all(path).map_err(wrong)?;
+        file::remove_abandoned(path, is_ours);
         let kept = |entry: std::io::Result<std::fs::DirEntry>| {
             let entry = entry.ok()?;
             let name = entry.file_name().into_string().ok().filter(|name| is_ours(name))?;
@@ -56,5 +59,29 @@ impl Folder {
             let _ = std::fs::remove_file(self.path.join(old.name));
         }
         Some(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn folder_loses_temporary_files_of_killed_runs_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = file_name(Nanos(0), "cyclic");
+        let abandoned = format!(".{record}.x7Ab2c.tmp");
+        let of_another = ".report.html.x7Ab2c.tmp";
+        for name in [&record, &abandoned, of_another] {
+            File::create(folder.path().join(name)).unwrap();
+        }
+        let under_way = file::Pending::begin(&folder.path().join(file_name(Nanos(1), "x")), 0);
+        let opened = Folder::open(folder.path(), Bytes(1 << 20)).unwrap();
+        let kept: Vec<&str> = opened.records.iter().map(|kept| kept.name.as_str()).collect();
+        assert_eq!(kept, [&record]);
+        assert!(!folder.path().join(abandoned).exists());
+        assert!(folder.path().join(of_another).exists());
+        under_way.unwrap().finish(b"whole").unwrap();
     }
 }
