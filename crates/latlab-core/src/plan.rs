@@ -80,6 +80,13 @@ impl Plan {
         }
     }
 
+    /// Whether a run of this plan may have `recorded` in its record: the same plan, but with the CPUs
+    /// that the machine selected where this one names none.
+    pub fn is_recorded_as(&self, recorded: &Plan) -> bool {
+        let cpus = if self.cpus.is_empty() { &recorded.cpus } else { &self.cpus };
+        *recorded == Plan { cpus: cpus.clone(), ..self.clone() }
+    }
+
     /// Whether it starts a program that the user named, as a load or to scan it.
     pub fn starts_programs(&self) -> bool {
         let loads = self.loads.iter().any(|load| load.name == "exec");
@@ -193,6 +200,18 @@ mod tests {
         assert_eq!("governor=".parse(), setting("governor", ""));
         assert_eq!("ksm".parse::<Setting>(), Err(SettingError::NoValue));
         assert_eq!("=1".parse::<Setting>(), Err(SettingError::NoKnob));
+    }
+
+    #[test]
+    fn recorded_plan_differs_only_in_cpus_that_were_not_named() {
+        let sent = Plan::bare("ssh:a", CpuList::default(), Length::Count(1));
+        let on = |cpu, plan: &Plan| Plan { cpus: CpuList::from_iter([cpu]), ..plan.clone() };
+        assert!(sent.is_recorded_as(&sent) && sent.is_recorded_as(&on(1, &sent)));
+        assert!(on(1, &sent).is_recorded_as(&on(1, &sent)));
+        assert!(!on(1, &sent).is_recorded_as(&on(2, &sent)));
+        let elsewhere = Plan { target: "ssh:b".to_owned(), ..sent.clone() };
+        assert!(!sent.is_recorded_as(&elsewhere) && !sent.is_recorded_as(&on(1, &elsewhere)));
+        assert!(!sent.is_recorded_as(&Plan { length: Length::Count(2), ..sent.clone() }));
     }
 
     #[test]

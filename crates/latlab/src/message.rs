@@ -8,6 +8,7 @@ use crate::rig::Watch;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use latlab_core::atomic_histogram::AtomicHistogram;
+use latlab_core::machine::TimeDomain;
 use latlab_core::path::Misses;
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
@@ -110,12 +111,34 @@ impl Message {
 
     /// Reads one line, and checks a record as one from a file is checked.
     pub(crate) fn read(line: &str) -> Result<Message> {
-        let invalid = |why: &dyn Display| failed("the target sent an invalid message", why);
-        let message = serde_json::from_str(line).map_err(|e| invalid(&e))?;
-        if let Message::Record { record, .. } | Message::SoFar(record) = &message {
-            record.check().map_err(|e| invalid(&e))?;
-        }
+        let message: Message = serde_json::from_str(line).map_err(invalid)?;
+        message.record().map_or(Ok(()), Record::check).map_err(invalid)?;
         Ok(message)
+    }
+
+    /// Refuses a record, also of the results so far, unless it is one of the plan that was `sent`, if
+    /// any was, in this time domain: a target answers for itself only.
+    pub(crate) fn check_origin(&self, sent: Option<&Plan>, time_domain: TimeDomain) -> Result<()> {
+        let Some(record) = self.record() else { return Ok(()) };
+        match sent {
+            None => Err(invalid("a record, for which nobody asked")),
+            Some(sent) if !sent.is_recorded_as(&record.plan) => {
+                Err(invalid("the record has another plan than the one that was sent"))
+            }
+            Some(_) if record.machine.time_domain != time_domain => {
+                let (other, word) = (record.machine.time_domain.word(), time_domain.word());
+                Err(invalid(format!("the record has the time domain {other} instead of {word}")))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The record in it, complete or not.
+    fn record(&self) -> Option<&Record> {
+        match self {
+            Message::Record { record, .. } | Message::SoFar(record) => Some(record),
+            _ => None,
+        }
     }
 
     /// Passes progress to `watch`; returns any other message.
@@ -129,6 +152,10 @@ impl Message {
         }
         None
     }
+}
+
+fn invalid(why: impl Display) -> Failure {
+    failed("the target sent an invalid message", why)
 }
 
 /// The bytes of an [`Message::Output`].
@@ -179,5 +206,46 @@ impl<W: Write> Watch for Messenger<W> {
     }
     fn pace(&self) -> Nanos {
         self.pace
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::cpulist::CpuList;
+    use latlab_core::machine::Machine;
+    use latlab_core::plan::Length;
+
+    fn plan(target: &str) -> Plan {
+        Plan::bare(target, CpuList::default(), Length::Count(1))
+    }
+
+    /// Both messages that have a record.
+    fn messages(record: &Record) -> [Message; 2] {
+        let record = || Box::new(record.clone());
+        [Message::SoFar(record()), Message::Record { record: record(), verdict: None }]
+    }
+
+    #[test]
+    fn record_of_another_plan_or_time_domain_is_refused() {
+        let (sent, own) = (plan("ssh:a"), TimeDomain::Silicon);
+        let refused = |record: &Record, sent: Option<&Plan>| {
+            messages(record).map(|message| message.check_origin(sent, own).err())
+        };
+        let said = |why: &str| {
+            let failure = failed("the target sent an invalid message", why);
+            [Some(failure.clone()), Some(failure)]
+        };
+        let record = Record::new("latlab", Nanos(0), sent.clone(), Machine::default());
+        assert_eq!(refused(&record, Some(&sent)), [None, None]);
+        assert_eq!(refused(&record, None), said("a record, for which nobody asked"));
+        let other = Record { plan: plan("ssh:b"), ..record.clone() };
+        let why = "the record has another plan than the one that was sent";
+        assert_eq!(refused(&other, Some(&sent)), said(why));
+        let machine = Machine { time_domain: TimeDomain::Instructions, ..Machine::default() };
+        let other = Record { machine, ..record };
+        let why = "the record has the time domain instructions instead of silicon";
+        assert_eq!(refused(&other, Some(&sent)), said(why));
+        assert_eq!(Message::Exited(0).check_origin(None, own), Ok(()));
     }
 }

@@ -3,6 +3,7 @@
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result};
 use crate::message::Message;
+use latlab_core::machine::TimeDomain;
 use latlab_core::path::Misses;
 use latlab_core::record::{Figure, Record, Warning};
 
@@ -10,6 +11,8 @@ use latlab_core::record::{Figure, Record, Warning};
 #[derive(Clone)]
 pub(super) struct Answer {
     pub(super) target: String,
+    /// Time domain of the guest.
+    pub(super) time_domain: TimeDomain,
     /// The digest of everything the answer depends on, except the job.
     pub(super) fingerprint: String,
     pub(super) last: Message,
@@ -24,8 +27,10 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The outcome of `plan`; fails where the guest sent no record.
+    /// The outcome of `plan`; fails where the guest sent no record of it.
     pub(super) fn outcome(self, plan: &Prepared) -> Result<Outcome> {
+        let origin = self.last.check_origin(Some(plan.plan()), self.time_domain);
+        origin.map_err(|failure| failure.about(&self.target))?;
         let Message::Record { mut record, verdict } = self.last else {
             return Err(self.unexpected());
         };
@@ -94,20 +99,41 @@ mod tests {
     use latlab_core::plan::{Length, Plan};
     use latlab_core::time::Nanos;
 
+    fn plan(target: &str) -> Plan {
+        Plan::bare(target, CpuList::default(), Length::Count(1))
+    }
+
+    /// An answer to this plan, without results.
+    fn answer(plan: &Plan) -> Answer {
+        let record = Record::new("latlab", Nanos(0), plan.clone(), Machine::default());
+        Answer {
+            target: "lab:bare".to_owned(),
+            time_domain: TimeDomain::Silicon,
+            fingerprint: "0a".to_owned(),
+            last: Message::Record { record: Box::new(record), verdict: None },
+            complaints: Vec::new(),
+            misses: Vec::new(),
+            trace: String::new(),
+            no_driver: None,
+        }
+    }
+
+    #[test]
+    fn answer_to_another_plan_or_in_another_time_domain_is_refused() {
+        let sent = Prepared::of(&plan("lab:bare")).unwrap();
+        let said = |answer: Answer| answer.outcome(&sent).err().unwrap().to_string();
+        let other = answer(&plan("lab:mine"));
+        assert!(said(other).starts_with("lab:bare: the target sent an invalid message"));
+        let time_domain = TimeDomain::Instructions;
+        let other = Answer { time_domain, ..answer(&plan("lab:bare")) };
+        assert!(said(other).contains("the time domain silicon instead of instructions"));
+    }
+
     #[test]
     fn outcome_says_why_the_guest_lacked_the_test_driver() {
-        let plan = Plan::bare("lab:bare", CpuList::default(), Length::Count(1));
-        let record = Record::new("latlab", Nanos(0), plan.clone(), Machine::default());
+        let plan = plan("lab:bare");
         let warnings = |no_driver: Option<&str>| {
-            let answer = Answer {
-                target: "lab:bare".to_owned(),
-                fingerprint: "0a".to_owned(),
-                last: Message::Record { record: Box::new(record.clone()), verdict: None },
-                complaints: Vec::new(),
-                misses: Vec::new(),
-                trace: String::new(),
-                no_driver: no_driver.map(str::to_owned),
-            };
+            let answer = Answer { no_driver: no_driver.map(str::to_owned), ..answer(&plan) };
             let outcome = answer.outcome(&Prepared::of(&plan).unwrap()).unwrap();
             outcome.record.warnings
         };

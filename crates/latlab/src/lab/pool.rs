@@ -6,6 +6,7 @@ use super::{cache, snapshot};
 use crate::failure::{Result, failed};
 use crate::message::{Message, Stream, output_bytes};
 use crate::session::Session;
+use latlab_core::machine::TimeDomain;
 use latlab_core::path::Misses;
 use latlab_core::time::Nanos;
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub(super) struct Pool {
 struct Running {
     index: usize,
     target: String,
+    time_domain: TimeDomain,
     fingerprint: String,
     guest: Guest,
     /// The cell, to boot it where it can't be restored.
@@ -91,6 +93,7 @@ impl Pool {
             } else if let Some(last) = self.receive(message)? {
                 let answer = Answer {
                     target: cell.target.clone(),
+                    time_domain: cell.time.domain(),
                     fingerprint: fingerprint.to_owned(),
                     last,
                     complaints: Vec::new(),
@@ -260,10 +263,11 @@ impl Running {
         let restored = matches!(start, Start::Restore(_));
         let patience = session.limit.unwrap_or_else(|| cell.patience());
         let guest = Guest::start(&cell, boot, start, patience)?;
-        let (target, state) = (cell.target.clone(), if restored { "starts" } else { "boots" });
-        let (state, no_driver) = (state.to_owned(), cell.no_driver.clone());
+        let state = (if restored { "starts" } else { "boots" }).to_owned();
+        let (target, time_domain) = (cell.target.clone(), cell.time.domain());
+        let no_driver = cell.no_driver.clone();
         let cell = restored.then_some(cell);
-        Ok(Running { index, target, fingerprint, guest, cell, state, kept, no_driver })
+        Ok(Running { index, target, time_domain, fingerprint, guest, cell, state, kept, no_driver })
     }
 
     /// Boots the guest, because it can't be restored.
@@ -289,7 +293,7 @@ impl Running {
             cache::keep(path, &misses, &self.guest.transcript()?);
         }
         let (target, fingerprint) = (self.target.clone(), self.fingerprint.clone());
-        let no_driver = self.no_driver.clone();
-        Ok(Answer { target, fingerprint, last, complaints, misses, trace, no_driver })
+        let (time_domain, no_driver) = (self.time_domain, self.no_driver.clone());
+        Ok(Answer { target, time_domain, fingerprint, last, complaints, misses, trace, no_driver })
     }
 }

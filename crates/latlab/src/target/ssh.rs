@@ -16,7 +16,7 @@ use crate::part::{About, Describe};
 use crate::session::{Output, Session};
 use connection::{Connection, Event};
 use host::Host;
-use latlab_core::machine::Machine;
+use latlab_core::machine::{Machine, TimeDomain};
 use latlab_core::plan::Plan;
 use latlab_core::record::Warning;
 use serde::Deserialize;
@@ -145,7 +145,7 @@ struct Agent<'a, 's> {
 impl Agent<'_, '_> {
     fn carry_out(&mut self, plan: &Plan) -> Result<Outcome> {
         self.send(&Task::Plan(Box::new(plan.clone())));
-        match self.answer(Agent::lost_run)? {
+        match self.answer(Some(plan), Agent::lost_run)? {
             Message::Record { record, verdict } => {
                 self.connection.send_word(RECEIVED);
                 let mut record = *record;
@@ -165,7 +165,7 @@ impl Agent<'_, '_> {
     fn execute(&mut self, words: Vec<String>, output: &mut Output<'_>) -> Result<u8> {
         self.send(&Task::Command(words));
         loop {
-            match self.answer(Agent::lost_command)? {
+            match self.answer(None, Agent::lost_command)? {
                 Message::Output { stream, base64 } => output(stream, &output_bytes(&base64)?)?,
                 Message::Exited(code) => return Ok(code),
                 other => return Err(self.refusal(other)),
@@ -238,9 +238,9 @@ impl Agent<'_, '_> {
         }
     }
 
-    /// Shows progress while the host works. Returns its next other message. `lost` explains what is
-    /// left of the work if the connection is lost, for this reason.
-    fn answer(&mut self, lost: fn(&Self, &str) -> String) -> Result<Message> {
+    /// Shows progress while the host works. Returns its next other message; records are those of
+    /// `plan`. `lost` explains what is left of the work if the connection is lost, for this reason.
+    fn answer(&mut self, plan: Option<&Plan>, lost: fn(&Self, &str) -> String) -> Result<Message> {
         let mut over = false;
         loop {
             match self.connection.next(self.session) {
@@ -252,12 +252,19 @@ impl Agent<'_, '_> {
                 Event::Closed(why) => return Err(Failure::Failed(lost(self, &why))),
                 Event::Line(line) if line == OVER => over = true,
                 Event::Line(line) => {
-                    if let Some(answer) = Message::read(&line)?.relay(self.session.watch) {
+                    if let Some(answer) = self.read(&line, plan)?.relay(self.session.watch) {
                         return Ok(answer);
                     }
                 }
             }
         }
+    }
+
+    /// The message in a line; a record in it is one of `plan`.
+    fn read(&self, line: &str, plan: Option<&Plan>) -> Result<Message> {
+        let message = Message::read(line)
+            .and_then(|message| message.check_origin(plan, TimeDomain::Silicon).map(|()| message));
+        message.map_err(|failure| failure.about(&self.host.to_string()))
     }
 
     fn lost_run(&self, why: &str) -> String {

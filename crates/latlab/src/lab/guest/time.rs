@@ -13,7 +13,7 @@ pub(crate) enum GuestTime {
 }
 
 impl GuestTime {
-    pub(super) fn domain(self) -> TimeDomain {
+    pub(crate) fn domain(self) -> TimeDomain {
         match self {
             GuestTime::Instructions => TimeDomain::Instructions,
             GuestTime::Wall(_) => TimeDomain::Virtualized,
