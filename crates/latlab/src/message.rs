@@ -213,8 +213,10 @@ impl<W: Write> Watch for Messenger<W> {
 mod tests {
     use super::*;
     use latlab_core::cpulist::CpuList;
+    use latlab_core::histogram::Histogram;
     use latlab_core::machine::Machine;
     use latlab_core::plan::Length;
+    use latlab_core::record::{Counts, Series};
 
     fn plan(target: &str) -> Plan {
         Plan::bare(target, CpuList::default(), Length::Count(1))
@@ -224,6 +226,34 @@ mod tests {
     fn messages(record: &Record) -> [Message; 2] {
         let record = || Box::new(record.clone());
         [Message::SoFar(record()), Message::Record { record: record(), verdict: None }]
+    }
+
+    #[test]
+    fn inconsistent_record_is_refused() {
+        let mut histogram = Histogram::new();
+        histogram.record(Nanos(5));
+        let mut series =
+            Series { counts: Counts { recorded: 1, ..Counts::default() }, ..Series::default() };
+        series.set_histogram(&histogram);
+        let read = |series: &Series| {
+            let record = Record::new("latlab", Nanos(0), plan("ssh:a"), Machine::default());
+            messages(&Record { series: vec![series.clone()], ..record }).map(|message| {
+                let line = serde_json::to_string(&message).unwrap();
+                Message::read(&line).map(drop).map_err(|failure| failure.to_string())
+            })
+        };
+        assert_eq!(read(&series), [Ok(()), Ok(())]);
+        let above = Series { min: Nanos(6), ..series.clone() };
+        let more = Series { counts: Counts { recorded: 2, ..series.counts }, ..series };
+        for read in [read(&above), read(&more)].into_iter().flatten() {
+            let sentence = read.unwrap_err();
+            assert!(
+                sentence.starts_with(
+                    "the target sent an invalid message: the record is damaged: series 0"
+                ),
+                "{sentence}"
+            );
+        }
     }
 
     #[test]

@@ -325,6 +325,35 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn folder_that_a_shell_would_take_for_commands_is_refused() {
+        let host = Host::of("ssh:board").unwrap();
+        let check = |folder: &str| check_folder(&host, folder.to_owned());
+        for folder in ["/tmp/latlab.Ab12cd", "/home/me@home/a_b-c+d"] {
+            assert_eq!(check(folder), Ok(folder.to_owned()));
+        }
+        for folder in [
+            "",
+            "tmp",
+            "-rf",
+            "/tmp; rm -rf ~",
+            "/tmp/$(id)",
+            "/a'b",
+            "/a b",
+            "/a\n",
+            "/~",
+            "/*",
+            "/\u{e9}",
+        ] {
+            let sentence = check(folder).unwrap_err().to_string();
+            assert!(
+                sentence.starts_with("board names a folder with unusual characters"),
+                "{sentence}"
+            );
+            assert!(sentence.contains(&format!("{folder:?}")), "{sentence}");
+        }
+    }
+
+    #[test]
     fn doctor_that_fails_is_reported_with_its_last_message() {
         let json = json!({ "machine": Machine::default(), "findings": [] }).to_string();
         let said = |code, messages: &str| diagnosed(code, json.as_bytes(), messages.as_bytes());
