@@ -44,11 +44,14 @@ pub(super) struct Connection {
     deadline: Nanos,
 }
 
-/// Number of lines that may wait to be read; then the host waits.
-const WAITING: usize = 100;
+/// Number of lines that may wait to be read; then the host waits. Each may be as long as the longest.
+const WAITING: usize = 1;
 
 /// Number of the last lines of stderr that are kept.
 const COMPLAINTS: usize = 20;
+
+/// Characters of such a line that are kept: all become part of a record, which must stay readable.
+const LONGEST_COMPLAINT: usize = 1_000;
 
 /// Options that override the user's configuration. The connection is not shared, and ends with
 /// latlab; a dead one is noticed within 15 s, within which even a busy host answers.
@@ -83,8 +86,9 @@ impl Connection {
         let ((input, chunks), (tell, lines)) = (mpsc::channel(), mpsc::sync_channel(WAITING));
         thread(move || write(stdin, &chunks))?;
         let complain = tell.clone();
-        thread(move || read(stdout, Line::Stdout, tell))?;
-        thread(move || read(stderr, Line::Stderr, complain))?;
+        let next = |pipe: &mut BufReader<_>| next_line(pipe, LONGEST_LINE);
+        thread(move || read(stdout, next, Line::Stdout, tell))?;
+        thread(move || read(stderr, next_complaint, Line::Stderr, complain))?;
         Ok(Connection {
             client,
             _terminal: terminal,
@@ -138,7 +142,7 @@ impl Connection {
         if self.complaints.len() == COMPLAINTS {
             self.complaints.pop_front();
         }
-        self.complaints.push_back(line);
+        self.complaints.push_back(cut(line));
     }
 
     /// The last complaint: usually the reason. sshd may complain about the home before or after the
@@ -216,10 +220,15 @@ fn write(mut to: ChildStdin, chunks: &Receiver<Vec<u8>>) {
 
 /// Forwards a pipe line by line and wakes the waiting thread, also at its end. It is closed after a
 /// line that is too long, and the client ends.
-fn read(pipe: impl Read, kind: fn(String) -> Line, to: SyncSender<Line>) {
+fn read<P: Read>(
+    pipe: P,
+    next: impl Fn(&mut BufReader<P>) -> io::Result<Option<String>>,
+    kind: fn(String) -> Line,
+    to: SyncSender<Line>,
+) {
     let mut pipe = BufReader::new(pipe);
     loop {
-        let line = match next_line(&mut pipe, LONGEST_LINE) {
+        let line = match next(&mut pipe) {
             Ok(Some(line)) if line.is_empty() => continue,
             Ok(Some(line)) => kind(line),
             Ok(None) => break,
@@ -245,7 +254,36 @@ pub(crate) fn next_line(pipe: &mut impl BufRead, longest: u64) -> io::Result<Opt
     if read as u64 == longest && line.last() != Some(&b'\n') {
         return Err(io::Error::other("it sent a line that is longer than any record"));
     }
-    Ok((read > 0).then(|| String::from_utf8_lossy(&line).trim_end().to_owned()))
+    Ok((read > 0).then(|| text(line)))
+}
+
+/// The next line of stderr without its end, cut. None at the end of the pipe.
+fn next_complaint(pipe: &mut impl BufRead) -> io::Result<Option<String>> {
+    /// In bytes; no character has more than four.
+    const LONGEST: u64 = 4 * LONGEST_COMPLAINT as u64;
+    let mut line = Vec::new();
+    let read = pipe.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
+    if read as u64 == LONGEST && line.last() != Some(&b'\n') {
+        pipe.skip_until(b'\n')?;
+    }
+    Ok((read > 0).then(|| cut(text(line))))
+}
+
+/// The text of a line without its end.
+fn text(line: Vec<u8>) -> String {
+    // A long line is not copied, unless it is not UTF-8.
+    let lossy = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
+    let mut text = String::from_utf8(line).unwrap_or_else(|error| lossy(error.as_bytes()));
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// The first [`LONGEST_COMPLAINT`] characters of a line.
+fn cut(line: String) -> String {
+    match line.char_indices().nth(LONGEST_COMPLAINT) {
+        Some((end, _)) => format!("{} …", &line[..end]),
+        None => line,
+    }
 }
 
 #[cfg(test)]
@@ -262,5 +300,17 @@ mod tests {
         let mut last = &b"the end"[..];
         assert_eq!(next_line(&mut last, 1_000).unwrap().as_deref(), Some("the end"));
         assert_eq!(next_line(&mut last, 1_000).unwrap(), None);
+    }
+
+    #[test]
+    fn complaint_is_cut_and_the_next_one_is_read() {
+        let long = "é".repeat(100_000);
+        let pipe = format!("{}\n{long}\nPermission denied \r\n", "x".repeat(LONGEST_COMPLAINT));
+        let mut pipe = BufReader::with_capacity(1 << 10, pipe.as_bytes());
+        let mut next = || next_complaint(&mut pipe).unwrap();
+        assert_eq!(next(), Some("x".repeat(LONGEST_COMPLAINT)));
+        assert_eq!(next(), Some(format!("{} …", "é".repeat(LONGEST_COMPLAINT))));
+        assert_eq!(next().as_deref(), Some("Permission denied"));
+        assert_eq!(next(), None);
     }
 }

@@ -1,6 +1,7 @@
 //! A host that sends faster than latlab's output is read, played by an ssh client of the test.
 
-use crate::program::{LATLAB, folder, path_with_script, pause, send};
+use crate::program::{LATLAB, folder, path_with_script, pause, send, wait_until};
+use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,6 +17,39 @@ text=$(head -c 4000 /dev/zero | tr '\0' A)
 yes '{"output":{"stream":"stderr","base64":"'$text'"}}' | head -n 1000 >"$0.text"
 while [ ! -e "$0.asked" ]; do cat "$0.text"; done
 echo '{"exited":3}'; echo "latlab: over""#;
+
+/// Plays a host whose program writes a little more than a pipe takes, and that sends long lines then.
+const LONG_LINES: &str = r#"
+size=$(echo "$*" | sed 's/.*head -c \([0-9]*\).*/\1/')
+echo "latlab: here Linux $(uname -m) /tmp/latlab.test"
+head -c "$size" >/dev/null; echo "latlab: copied"
+text=$(head -c 4000 /dev/zero | tr '\0' A)
+yes '{"output":{"stream":"stderr","base64":"'$text'"}}' | head -n 25
+{ printf '{"begin":{"probe":"'; head -c 4000000 /dev/zero | tr '\0' A; echo '"}}'; } >"$0.text"
+while :; do cat "$0.text"; echo sent >>"$0.sent"; done"#;
+
+#[test]
+fn host_waits_until_its_long_lines_are_read() {
+    let folder = folder();
+    let path = path_with_script(folder.path(), "ssh", LONG_LINES);
+    let mut command = Command::new(LATLAB);
+    command.args(["check", "--on", "ssh:board", "--", "true"]).env("PATH", path);
+    let mut latlab =
+        command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut output = latlab.stderr.take().expect("it is a pipe");
+    let sent = || {
+        let sent = fs::read_to_string(folder.path().join("bin/ssh.sent")).unwrap_or_default();
+        sent.lines().count()
+    };
+    pause(Duration::from_secs(2));
+    let waiting = sent();
+    let mut bytes = vec![0; 75_000];
+    output.read_exact(&mut bytes).expect("latlab passes the output on");
+    wait_until("the host sends on", || sent() > waiting);
+    latlab.kill().expect("it is a child process");
+    latlab.wait().expect("it is a child process");
+    assert!(waiting <= 3, "{waiting} lines wait");
+}
 
 /// Starts a check, reads its output slowly, and sends it this signal after half a second. Returns its exit
 /// code; none where it went on for too long.
