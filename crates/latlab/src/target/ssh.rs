@@ -127,7 +127,7 @@ fn with_agent<T>(
     let program = std::fs::read("/proc/self/exe").map_err(|e| failed("latlab's own program", e))?;
     let script = SCRIPT.replace("SIZE", &program.len().to_string()).replace("KEPT", KEPT);
     let connection = Connection::open(&host, &script, session.limit)?;
-    let mut agent = Agent { host, connection, session, folder: String::new() };
+    let mut agent = Agent { host, connection, session, folder: String::new(), greeting: 0 };
     let result = agent.copy(program).and_then(|()| work(&mut agent));
     agent.close();
     result
@@ -140,7 +140,12 @@ struct Agent<'a, 's> {
     session: &'a mut Session<'s>,
     /// Its folder on the host.
     folder: String,
+    /// Number of lines on stdout before it could start.
+    greeting: usize,
 }
+
+/// The largest number of lines that a login shell may write before the agent starts.
+const LONGEST_GREETING: usize = 10_000;
 
 impl Agent<'_, '_> {
     fn carry_out(&mut self, plan: &Plan) -> Result<Outcome> {
@@ -226,10 +231,19 @@ impl Agent<'_, '_> {
         Ok(())
     }
 
-    /// The next line from the host before it measures; a request to end is obeyed at once.
+    /// The next line from the host before it measures; a request to end is obeyed at once, and a host
+    /// that greets for ever is left.
     fn next_line(&mut self, sentence: impl Fn(&str) -> String) -> Result<String> {
         match self.connection.next(self.session) {
-            Event::Line(line) => Ok(line),
+            Event::Line(line) if self.greeting < LONGEST_GREETING => {
+                self.greeting += 1;
+                Ok(line)
+            }
+            Event::Line(_) => {
+                self.connection.kill();
+                let why = format!("it wrote {LONGEST_GREETING} lines that latlab does not expect");
+                Err(Failure::Failed(sentence(&why)))
+            }
             Event::RequestToEnd => {
                 self.connection.kill();
                 Err(Failure::CutShort("ended before anything was measured".to_owned()))

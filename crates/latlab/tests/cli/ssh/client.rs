@@ -1,6 +1,6 @@
 //! A host that sends faster than latlab's output is read, played by an ssh client of the test.
 
-use crate::program::{LATLAB, folder, path_with_script, pause, send, wait_until};
+use crate::program::{LATLAB, folder, path_with_script, pause, run, send, wait_until};
 use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -85,4 +85,17 @@ fn request_to_end_and_limit_are_obeyed_while_a_host_writes_all_the_time() {
     assert_eq!(exit_code("", Some("INT")), Some(3));
     assert_eq!(exit_code("", Some("TERM")), Some(3));
     assert_eq!(exit_code("--limit 1s", None), Some(2));
+}
+
+#[test]
+fn host_that_writes_other_lines_for_ever_is_refused() {
+    let here = "echo \"latlab: here Linux $(uname -m) /tmp/latlab.test\"";
+    for (begin, said) in [(":", "no connection to board"), (here, "could not be copied to board")] {
+        let folder = folder();
+        let client = format!("{begin}; cat >/dev/null & exec yes welcome");
+        let path = path_with_script(folder.path(), "ssh", &client);
+        let mut command = Command::new(LATLAB);
+        command.args(["run", "--on", "ssh:board", "--limit", "1min"]).env("PATH", path);
+        run(&mut command).assert_refused(2, &[said, "it wrote 10000 lines"]);
+    }
 }
