@@ -6,12 +6,41 @@ use crate::message::Stream;
 use crate::rig::Watch;
 use latlab_core::time::Nanos;
 use latlab_sys::signal::{Event, Signals};
+use std::io;
 
 /// Carries out a plan on the machine that latlab runs on.
 pub(crate) type RunHere = fn(&Prepared, &Signals, &mut dyn Watch) -> Result<Outcome>;
 
 /// Receives the output of a program on a target.
 pub(crate) type Output<'a> = dyn FnMut(Stream, &[u8]) -> Result<()> + 'a;
+
+/// Output of a program on a target, collected up to a limit.
+pub(crate) struct Collected {
+    bytes: Vec<u8>,
+    most: u64,
+}
+
+impl Collected {
+    /// No output yet, and room for this many bytes.
+    pub(crate) fn at_most(most: u64) -> Collected {
+        Collected { bytes: Vec::new(), most }
+    }
+
+    /// Adds output. An error of the kind `InvalidData` for more than there is room for.
+    pub(crate) fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if (self.bytes.len() + bytes.len()) as u64 > self.most {
+            let why = "it sent more output than any report has";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The output.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
 
 /// Receives each outcome with a record as soon as it is complete, with the index of its plan.
 pub(crate) type Keep<'a> = dyn FnMut(usize, &Outcome) + 'a;
@@ -86,5 +115,20 @@ impl Session<'_> {
             return Err(Failure::CutShort(format!("{target}: ended before it was started")));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_beyond_the_limit_is_refused() {
+        let mut output = Collected::at_most(5);
+        assert!(output.add(b"abc").is_ok() && output.add(b"de").is_ok() && output.add(b"").is_ok());
+        let error = output.add(b"f").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(error.to_string(), "it sent more output than any report has");
+        assert_eq!(output.bytes(), b"abcde");
     }
 }

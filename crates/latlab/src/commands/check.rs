@@ -8,6 +8,7 @@ use crate::check::{Order, Subject, watch};
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, check, junit};
 use crate::message::Stream;
+use crate::session::Collected;
 use latlab_core::check::{Report, Rule, Verdict};
 use latlab_core::time::Nanos;
 use latlab_sys::signal::Signals;
@@ -106,12 +107,9 @@ impl Check {
         let words = ["check", "--json"].map(str::to_owned).into_iter();
         let process = self.pid.map(|pid| format!("--pid={pid}"));
         let words = words.chain(process).chain(flags).collect();
-        let mut json = Vec::new();
+        let mut json = Collected::at_most(super::LONGEST);
         let mut output = |stream: Stream, bytes: &[u8]| match stream {
-            Stream::Stdout => {
-                json.extend_from_slice(bytes);
-                Ok(())
-            }
+            Stream::Stdout => json.add(bytes),
             // The report counts, also where nobody reads what the program writes.
             Stream::Stderr => match format::pass(stream, bytes) {
                 Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -127,8 +125,8 @@ impl Check {
         if code > 1 {
             return Ok(code);
         }
-        let report: Report =
-            serde_json::from_slice(&json).map_err(|e| failed("the report can't be read", e))?;
+        let report: Report = serde_json::from_slice(json.bytes())
+            .map_err(|e| failed("the report can't be read", e))?;
         self.show(&report, junit)
     }
 

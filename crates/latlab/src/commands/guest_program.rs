@@ -133,7 +133,11 @@ fn in_session(
     let mut output = |stream, bytes: &[u8]| {
         reader(stream, bytes).map_err(|error| {
             unread |= error.kind() == io::ErrorKind::BrokenPipe;
-            failed("the output of the program can't be forwarded", error)
+            // The target is to blame for what it sent, this machine for where that goes.
+            match error.kind() {
+                io::ErrorKind::InvalidData => failed(target, error),
+                _ => failed("the output of the program can't be forwarded", error),
+            }
         })
     };
     let code = work(&mut options.session(&signals, watch.as_mut(), &mut bar), &mut output);

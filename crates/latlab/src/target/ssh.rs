@@ -13,7 +13,7 @@ use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
 use crate::message::{END, KEPT, Message, RECEIVED, Stream, Task, output_bytes};
 use crate::part::{About, Describe};
-use crate::session::{Output, Session};
+use crate::session::{Collected, Output, Session};
 use connection::{Connection, Event};
 use host::Host;
 use latlab_core::machine::{Machine, TimeDomain};
@@ -37,17 +37,19 @@ impl Target for Ssh {
 
     /// Asks the host's own doctor.
     fn running(&self, name: &str, session: &mut Session<'_>) -> Result<Option<Machine>> {
-        let (mut json, mut messages) = (Vec::new(), Vec::new());
+        /// In bytes, far more than a doctor prints.
+        const LONGEST: u64 = 16 << 20;
+        let (mut json, mut messages) = (Collected::at_most(LONGEST), Collected::at_most(LONGEST));
         let mut keep = |stream, bytes: &[u8]| {
-            match stream {
-                Stream::Stdout => json.extend_from_slice(bytes),
-                Stream::Stderr => messages.extend_from_slice(bytes),
-            }
-            Ok(())
+            let kept = match stream {
+                Stream::Stdout => json.add(bytes),
+                Stream::Stderr => messages.add(bytes),
+            };
+            kept.map_err(|why| failed(name, format!("its doctor: {why}")))
         };
         let words = ["doctor", "--json"].map(str::to_owned).to_vec();
         let code = self.command(name, words, session, &mut keep)?;
-        let machine = diagnosed(code, &json, &messages);
+        let machine = diagnosed(code, json.bytes(), messages.bytes());
         machine.map(Some).map_err(|why| failed(name, format!("its doctor: {why}")))
     }
 
