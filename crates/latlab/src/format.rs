@@ -8,6 +8,7 @@ pub(crate) mod comparison;
 pub(crate) mod csv;
 pub(crate) mod explained;
 pub(crate) mod folded;
+pub(crate) mod foreign;
 pub(crate) mod html;
 pub(crate) mod junit;
 pub(crate) mod ktap;

@@ -6,6 +6,7 @@ use super::reserved::Reserved;
 use super::target_options::TargetOptions;
 use crate::check::{Order, Subject, watch};
 use crate::failure::{Failure, Result, failed};
+use crate::format::foreign::Foreign;
 use crate::format::{self, check, junit};
 use crate::message::Stream;
 use crate::session::Collected;
@@ -107,14 +108,13 @@ impl Check {
         let words = ["check", "--json"].map(str::to_owned).into_iter();
         let process = self.pid.map(|pid| format!("--pid={pid}"));
         let words = words.chain(process).chain(flags).collect();
+        let mut foreign = Foreign::default();
         let mut json = Collected::at_most(super::LONGEST);
         let mut output = |stream: Stream, bytes: &[u8]| match stream {
             Stream::Stdout => json.add(bytes),
-            // The report counts, also where nobody reads what the program writes.
-            Stream::Stderr => match format::pass(stream, bytes) {
-                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-                passed => passed,
-            },
+            Stream::Stderr if on_host => show_program(foreign.text(bytes).as_bytes()),
+            // The program in a guest is one of this machine.
+            Stream::Stderr => show_program(bytes),
         };
         let (guest, command, options) = (&self.guest, &self.command, &self.options);
         let code = if on_host {
@@ -154,5 +154,13 @@ impl Check {
             None => (Subject::Command(self.command.clone()), self.length),
         };
         Order { subject, deadline: self.deadline, length }
+    }
+}
+
+/// Passes on what the program writes. The report counts, also where nobody reads that.
+fn show_program(output: &[u8]) -> io::Result<()> {
+    match format::pass(Stream::Stderr, output) {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        passed => passed,
     }
 }

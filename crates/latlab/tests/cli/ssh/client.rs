@@ -99,3 +99,21 @@ fn host_that_writes_other_lines_for_ever_is_refused() {
         run(&mut command).assert_refused(2, &[said, "it wrote 10000 lines"]);
     }
 }
+
+#[test]
+fn output_of_a_checked_program_has_lines_and_no_escape_sequences() {
+    let folder = folder();
+    let client = r#"
+size=$(echo "$*" | sed 's/.*head -c \([0-9]*\).*/\1/')
+echo "latlab: here Linux $(uname -m) /tmp/latlab.test"
+head -c "$size" >/dev/null; echo "latlab: copied"
+for part in '\303' '\244 \033[2J\n' 'two\n'; do
+  echo '{"output":{"stream":"stderr","base64":"'$(printf "$part" | base64)'"}}'
+done
+echo '{"exited":3}'; echo "latlab: over""#;
+    let path = path_with_script(folder.path(), "ssh", client);
+    let mut command = Command::new(LATLAB);
+    command.args(["check", "--on", "ssh:board", "--", "true"]).env("PATH", path);
+    let output = run(&mut command);
+    assert_eq!((output.code(), output.stderr.as_str()), (Some(3), "ä  [2J\ntwo\n"), "{output:?}");
+}
