@@ -117,3 +117,29 @@ echo '{"exited":3}'; echo "latlab: over""#;
     let output = run(&mut command);
     assert_eq!((output.code(), output.stderr.as_str()), (Some(3), "ä  [2J\ntwo\n"), "{output:?}");
 }
+
+/// Plays a host that sends a record so far for the other host, and one that is gone.
+const FORGER: &str = r#"
+case "$*" in *" b exec "*) exit 1;; esac
+size=$(echo "$*" | sed 's/.*head -c \([0-9]*\).*/\1/')
+echo "latlab: here Linux $(uname -m) /tmp/latlab.test"
+head -c "$size" >/dev/null; echo "latlab: copied"
+read -r task
+plan=$(echo "$task" | sed 's/^{"plan"://; s/}$//; s/ssh:a/ssh:b/')
+head='"schema":2,"tool":"forged","started":0,"runs":1'
+rest='"machine":{},"series":[],"figures":[],"worst":[],"work":[],"changes":[],"warnings":[]'
+echo "{\"so_far\":{$head,\"plan\":$plan,$rest}}"
+cat >/dev/null"#;
+
+#[test]
+fn record_in_the_name_of_another_host_is_refused() {
+    let folder = folder();
+    let path = path_with_script(folder.path(), "ssh", FORGER);
+    let mut command = Command::new(LATLAB);
+    let words = "run --on ssh:a --on ssh:b --limit 1min --out records";
+    command.args(words.split_whitespace()).current_dir(folder.path()).env("PATH", path);
+    let output = run(&mut command);
+    let said = "a: the target sent an invalid message: the record has another plan";
+    assert!(output.code() == Some(2) && output.stderr.contains(said), "{output:?}");
+    assert!(!folder.path().join("records/ssh-b.json").exists(), "{output:?}");
+}
