@@ -167,13 +167,13 @@ fn guard_does_not_believe_that_a_value_is_restored_until_it_has_read_it() {
     // The name of this thread, of which the kernel keeps 15 bytes.
     let name = Path::new("/proc/thread-self/comm").canonicalize().unwrap();
     let before = fs::read_to_string(&name).unwrap();
-    fs::write(&name, "5").unwrap();
+    knob::put("swappiness", &name, "5").unwrap();
     fs::remove_file(root.path(SWAP)).unwrap();
     std::os::unix::fs::symlink(&name, root.path(SWAP)).unwrap();
     let changes = guard.restore();
     let why = changes[0].unrestored.as_deref().unwrap_or_default();
     assert!(!changes[0].restored && why.contains("says more-than-fits- after"), "{changes:?}");
-    fs::write(&name, before).unwrap();
+    knob::put("swappiness", &name, before.trim()).unwrap();
 }
 
 #[test]
