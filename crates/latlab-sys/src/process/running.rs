@@ -21,8 +21,8 @@ impl Running {
         &mut self.0
     }
 
-    /// Waits, in whichever thread calls it, until the program has ended. Does not reap it, so that its
-    /// id stays its own.
+    /// A function that waits until the program has ended, for another thread to call. It does not reap
+    /// the program, so that its id stays its own.
     pub fn until_end(&self) -> impl FnOnce() + Send + use<> {
         let pid = Pid::from_child(&self.0);
         move || {

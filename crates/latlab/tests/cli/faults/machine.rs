@@ -3,6 +3,7 @@
 use super::scene::{OWN_JOURNALS, Scene, real_time_task};
 use super::{each, each_of};
 use crate::program::{Missing, lock_machine, not_run, root, run};
+use std::collections::BTreeMap;
 
 /// A scene with an IRQ thread. None where this machine has none, or a real-time task for
 /// which `adapt` leaves them as they are.
@@ -78,20 +79,27 @@ fn adapt_takes_no_failed_read_for_the_end_of_a_thread() {
     let _lock = lock_machine();
     let Some(scene) = with_threads() else { return };
     let run_with = |fault: &[&str]| {
-        let mut command = scene.command(OWN_JOURNALS);
-        command.args(["strace", "-f", "-qq", "-o", "/dev/null"]).args(fault);
+        let (trace, mut command) = (scene.folder().join("trace"), scene.command(OWN_JOURNALS));
+        command.args(["strace", "-f", "-qq", "-o"]).arg(&trace).args(fault);
         let output = run(command.arg(super::program()).args(["adapt", "--for", "3s"]));
         assert!(!output.stderr.contains("has ended"), "{output:?}");
-        output
+        scene.check(&output).unwrap();
+        (output, std::fs::read_to_string(trace).expect("strace has written it"))
     };
     let lists = ["-e", "trace=openat", "-P", "/proc", "-P", "/proc/2/task/2/children"];
-    let listing = run_with(&[&lists[..], &["-e", "inject=openat:error=EMFILE:when=9+"]].concat());
+    let inject = ["-e", "inject=openat:error=EMFILE:when=9+"];
+    let (listing, traced) = run_with(&[lists.as_slice(), &inject].concat());
+    assert!(traced.contains("(INJECTED)"), "no call has failed: {listing:?}");
     assert!(listing.stderr.contains("restored to fifo"), "{listing:?}");
-    scene.check(&listing).unwrap();
-    // Later than the calls by which it sets the policies, so that only what it looks at fails.
-    let policies =
-        ["-e", "trace=sched_getattr", "-e", "inject=sched_getattr:error=EPERM:when=1000+"];
-    scene.check(&run_with(&policies)).unwrap();
+    // Some of its last looks at policies, but for those with which it ends. One at a time: the calls by
+    // which it would restore a thread succeed.
+    let (_, traced) = run_with(&["-e", "trace=sched_getattr"]);
+    let mut calls = BTreeMap::<&str, usize>::new();
+    traced.lines().for_each(|line| *calls.entry(line.split(' ').next().unwrap()).or_default() += 1);
+    let most = calls.into_values().max().expect("it looks at policies");
+    let inject = format!("inject=sched_getattr:error=EPERM:when={}..{}+5", most - 40, most - 15);
+    let (looking, traced) = run_with(&["-e", "trace=sched_getattr", "-e", &inject]);
+    assert!(traced.contains("(INJECTED)"), "no call has failed: {looking:?}");
 }
 
 /// In another time namespace each thread seems to have been started at another time.
@@ -107,14 +115,8 @@ fn restore_takes_no_failed_read_for_another_start_of_a_thread() {
     let mut command = scene.command(OWN_JOURNALS);
     command.args(["unshare", "--time", "--fork", "--boottime", "1000"]);
     command.args(["strace", "-f", "-qq", "-o", "/dev/null", "-P", "/proc/self/ns/time"]);
-    command.args([
-        "-e",
-        "trace=statx",
-        "-e",
-        "inject=statx:error=ENOMEM",
-        super::program().as_str(),
-    ]);
-    let output = run(command.args(["adapt", "--restore"]));
+    command.args(["-e", "trace=statx", "-e", "inject=statx:error=ENOMEM"]);
+    let output = run(command.arg(super::program()).args(["adapt", "--restore"]));
     assert_eq!(output.code(), Some(2), "{output:?}");
     assert!(output.stdout.contains("can't be restored yet"), "{output:?}");
     scene.check(&output).unwrap();
