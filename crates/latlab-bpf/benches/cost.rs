@@ -24,7 +24,8 @@ fn main() -> Result<(), RecorderError> {
     }
     let mut windows = 0;
     while clock::now() < end {
-        let read = recorder.read(Nanos::from_millis(100), &mut |_| windows += 1);
+        clock::sleep_for(Nanos::from_millis(100));
+        let read = recorder.read(&mut |_| windows += 1);
         read.expect("the ring buffer can be read");
     }
     println!("{windows} windows, {:?}, missing {:?}", recorder.losses(), recorder.missing());

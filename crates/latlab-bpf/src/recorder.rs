@@ -8,12 +8,11 @@ use crate::object::{self, ProgramCost, ZERO, lock, read_u64};
 use crate::refusal::{RecorderError, check};
 use latlab_core::explain::{Comm, Event, Window};
 use latlab_core::time::Nanos;
-use latlab_sys::clock;
 use latlab_sys::root::Root;
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, RingBuffer};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// Tasks whose wake-ups are watched. Idle tasks never are, and kernel threads only by PID or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +42,8 @@ pub enum Detail {
 #[derive(Debug)]
 pub struct Recorder {
     windows: RingBuffer<'static>,
+    /// The ring buffer of the windows.
+    buffer: MapHandle,
     received: Arc<Mutex<Received>>,
     threshold: MapHandle,
     filter: MapHandle,
@@ -88,9 +89,6 @@ struct Received {
     entries: usize,
 }
 
-/// Longest time from the end of a window until it is read. The programs do not wake the reader unless
-/// a quarter of the ring buffer is full.
-const POLL_INTERVAL: Nanos = Nanos::from_millis(100);
 /// Largest number of windows read at a time.
 const BATCH: usize = 256;
 
@@ -176,33 +174,19 @@ impl Recorder {
         Nanos(read_u64(&self.threshold, 0))
     }
 
-    /// Calls `take` with each new window, and waits at most `timeout` for the first. Returns
-    /// whether there may be more: under load, windows can come faster than they are read for a
-    /// while. A signal ends the wait.
-    pub fn read(&mut self, timeout: Nanos, take: &mut dyn FnMut(Window)) -> io::Result<bool> {
-        let end = clock::now() + timeout;
-        loop {
-            self.counting.end_if_due();
-            let consumed = self.windows.consume();
-            let (windows, entries) = lock(&self.received).take();
-            if entries < BATCH {
-                consumed.map_err(|error| io_error(&error))?;
-            }
-            let left = end - clock::now();
-            if entries > 0 || left == Nanos(0) {
-                windows.into_iter().for_each(take);
-                return Ok(entries >= BATCH);
-            }
-            let wait =
-                Duration::from_nanos(left.min(POLL_INTERVAL).0).max(Duration::from_millis(1));
-            match self.windows.poll(wait) {
-                Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {
-                    return Ok(false);
-                }
-                Err(_) if lock(&self.received).entries >= BATCH => {}
-                polled => polled.map_err(|error| io_error(&error))?,
-            }
+    /// Calls `take` with each new window. Returns whether there may be more: under load, windows can
+    /// come faster than they are read for a while. It does not wait. Who waits for windows with poll(2)
+    /// is woken only when a quarter of the ring buffer is full.
+    pub fn read(&mut self, take: &mut dyn FnMut(Window)) -> io::Result<bool> {
+        self.counting.end_if_due();
+        let consumed = self.windows.consume();
+        let (windows, entries) = lock(&self.received).take();
+        // The callback fails after each batch.
+        if entries < BATCH {
+            consumed.map_err(|error| io_error(&error))?;
         }
+        windows.into_iter().for_each(take);
+        Ok(entries >= BATCH)
     }
 
     /// The last events of a CPU, at most 15360, in the order of time.
@@ -242,6 +226,13 @@ impl Recorder {
     /// Why runs are not counted, if they are not. Counting needs `CAP_SYS_ADMIN`.
     pub fn counting_error(&self) -> Option<&io::Error> {
         self.counting.error()
+    }
+}
+
+/// For poll(2): readable while the ring buffer has something for [`read`](Recorder::read).
+impl AsFd for Recorder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.buffer.as_fd()
     }
 }
 

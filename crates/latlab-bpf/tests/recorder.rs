@@ -16,6 +16,8 @@ use std::thread::JoinHandle;
 
 const SLEEPS: usize = 100;
 const PERIOD: Nanos = Nanos::from_millis(1);
+/// Time between two reads of windows.
+const LOOK: Nanos = Nanos::from_millis(20);
 /// Number and length of the sleeps of a thread that is woken before it sleeps.
 const ROUNDS: usize = 20;
 const SLEEP: Nanos = Nanos::from_millis(20);
@@ -72,8 +74,8 @@ fn recorded(recorder: &mut Recorder, pid: u32, count: usize) -> Vec<Window> {
     };
     let mut found = 0;
     for _ in 0..100 {
-        let timeout = Nanos::from_millis(20);
-        let read = recorder.read(timeout, &mut |window| found = take(window));
+        clock::sleep_for(LOOK);
+        let read = recorder.read(&mut |window| found = take(window));
         read.expect("the ring buffer can be read");
         if found >= count {
             break;
@@ -279,18 +281,41 @@ fn windows_that_come_too_fast_are_counted_as_lost() {
     assert!(lost > 0 && !windows.is_empty(), "{lost} lost, {} received", windows.len());
 }
 
-/// It inherits the priority of another thread, and loses it before it is switched out again.
+/// A thread inherits the priority of another one, and loses it before it is switched out again. A
+/// real-time thread of another program may have the slot of the other one, whose PID is another in the
+/// next round.
 #[test]
 fn thread_is_not_watched_as_real_time_for_an_inherited_priority() {
     if !latlab_testing::bpf() {
         return;
     }
     let mut recorder = Recorder::start(&Watch::RealTime, Nanos(0)).expect("the recorder starts");
+    for _ in 0..3 {
+        let (owner, waiter) = inherit();
+        let mut seen = Vec::new();
+        for _ in 0..100 {
+            clock::sleep_for(LOOK);
+            let read = recorder.read(&mut |window| seen.push(window.task.pid));
+            read.expect("the ring buffer can be read");
+            if seen.contains(&waiter) {
+                break;
+            }
+        }
+        assert!(!seen.contains(&owner), "{seen:?}");
+        if seen.contains(&waiter) {
+            return;
+        }
+    }
+    panic!("no wake-up was recorded: {:?}", recorder.losses());
+}
+
+/// Has a thread inherit the priority of another, and returns the IDs of both.
+fn inherit() -> (u32, u32) {
     let mutex = Mutex::new(Protocol::Inherit).expect("the kernel has priority inheritance");
     let lock = || mutex.lock_until(clock::wall_clock() + NEVER).expect("it gets free");
     let own_id = || sched::thread_id().cast_unsigned();
     let (sender, locked) = mpsc::channel();
-    let (owner, waiter) = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let owner = scope.spawn(|| {
             let held = lock();
             sender.send(()).expect("the test receives");
@@ -306,17 +331,7 @@ fn thread_is_not_watched_as_real_time_for_an_inherited_priority() {
             own_id()
         });
         (owner.join().expect("it ends"), waiter.join().expect("it ends"))
-    });
-    let mut seen = Vec::new();
-    for _ in 0..100 {
-        let read = recorder.read(Nanos::from_millis(20), &mut |window| seen.push(window.task.pid));
-        read.expect("the ring buffer can be read");
-        if seen.contains(&waiter) {
-            break;
-        }
-    }
-    assert!(seen.contains(&waiter), "{:?}", recorder.losses());
-    assert!(!seen.contains(&owner), "{seen:?}");
+    })
 }
 
 #[test]

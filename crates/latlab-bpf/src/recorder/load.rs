@@ -35,11 +35,13 @@ pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs
     configure(&mut open, (watch, threshold, detail, later), (local_timer, cpus), &btf)?;
     let object = open.load()?;
     let received = Arc::new(Mutex::new(Received { threshold, ..Received::default() }));
+    let buffer = map(&object, "windows")?;
     let rings = map(&object, "rings")?;
     begin_rings(&rings)?;
     let links = attach(&object)?;
     let mut recorder = Recorder {
-        windows: reader(&object, &received)?,
+        windows: reader(&buffer, &received)?,
+        buffer,
         received,
         threshold: map(&object, ".data.above")?,
         filter: map(&object, ".bss.filter")?,
@@ -150,15 +152,14 @@ fn configure(
     Ok(())
 }
 
-/// Returns a reader that appends late windows to `received`.
+/// Returns a reader of `buffer` that appends late windows to `received`.
 fn reader(
-    object: &Object,
+    buffer: &MapHandle,
     received: &Arc<Mutex<Received>>,
 ) -> libbpf_rs::Result<RingBuffer<'static>> {
     let received = Arc::clone(received);
-    let map = map(object, "windows")?;
     let mut builder = RingBufferBuilder::new();
-    builder.add(&map, move |bytes| {
+    builder.add(buffer, move |bytes| {
         let mut received = lock(&received);
         // The threshold may have been raised since the program wrote the window.
         if duration(bytes).is_none_or(|duration| duration >= received.threshold) {

@@ -13,14 +13,18 @@ use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
 use latlab_core::record::explained::{Explained, Explanations, History};
 use latlab_core::time::Nanos;
+use latlab_sys::poll::{self, Interest};
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 /// The measuring threads, and the recorder that watches them.
 pub(crate) struct ProbeExplainer {
-    recorder: Arc<Mutex<Recorder>>,
+    recorder: Mutex<Recorder>,
+    /// The recorder's ring buffer, to wait for windows while others use the recorder.
+    buffer: OwnedFd,
     /// By thread id.
     threads: Mutex<HashMap<u32, MeasuringThread>>,
     /// The threshold of the user; without one, the worst samples are explained.
@@ -44,8 +48,8 @@ struct MeasuringThread {
     samples: Histogram,
 }
 
-/// Longest time that a read waits for windows of the recorder. Each read wakes a CPU on which somebody
-/// may measure; the queues of samples hold ten times as much.
+/// Longest time between two reads of windows. Each read wakes a CPU on which somebody may measure; the
+/// queues of samples hold ten times as much.
 const PATIENCE: Nanos = Nanos::from_millis(100);
 
 impl Observer for ProbeExplainer {
@@ -75,16 +79,22 @@ impl Observer for ProbeExplainer {
 impl ProbeExplainer {
     /// An explainer for samples above `above`; without it, for the worst ones. `initial` is the
     /// threshold until enough samples are known to compute one.
-    pub(super) fn new(recorder: Recorder, above: Option<Nanos>, initial: Nanos) -> ProbeExplainer {
-        ProbeExplainer {
-            recorder: Arc::new(Mutex::new(recorder)),
+    pub(super) fn new(
+        recorder: Recorder,
+        above: Option<Nanos>,
+        initial: Nanos,
+    ) -> Result<ProbeExplainer> {
+        let buffer = recorder.as_fd().try_clone_to_owned();
+        Ok(ProbeExplainer {
+            recorder: Mutex::new(recorder),
+            buffer: buffer.map_err(recorder_failed)?,
             threads: Mutex::default(),
             above,
             initial,
             receives_all: AtomicBool::new(false),
             live: LiveSummary::default(),
             last: Mutex::default(),
-        }
+        })
     }
 
     /// Keeps the last events of a CPU before a sample, which was taken `until` after counting began.
@@ -146,11 +156,18 @@ impl ProbeExplainer {
         lock(&self.recorder).set_threshold(above).map_err(recorder_failed)
     }
 
+    /// Waits until there may be windows to read. Threads that are added meanwhile need the recorder, so
+    /// it is free.
+    pub(super) fn wait_for_windows(&self) -> Result<()> {
+        let buffer = [(self.buffer.as_fd(), Interest::Reading)];
+        poll::wait(&buffer, Some(PATIENCE)).map(drop).map_err(recorder_failed)
+    }
+
     /// Reads windows of the recorder, and whether there are more.
     pub(super) fn read_windows(&self) -> Result<(Vec<Window>, bool)> {
         let mut windows = Vec::new();
         let mut recorder = lock(&self.recorder);
-        let more = recorder.read(PATIENCE, &mut |window| windows.push(window));
+        let more = recorder.read(&mut |window| windows.push(window));
         Ok((windows, more.map_err(recorder_failed)?))
     }
 
@@ -215,5 +232,31 @@ impl MeasuringThread {
             window: pair.window,
         });
         late.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::machine::Machine;
+    use latlab_sys::clock;
+
+    /// A thread that begins to measure needs it.
+    #[test]
+    fn recorder_is_free_while_its_windows_are_awaited() {
+        if !latlab_testing::bpf() {
+            return;
+        }
+        let machine = Machine::default();
+        let (free, explained) = ProbeExplainer::explain(None, Nanos(0), &machine, |probes| {
+            let is_free = |_: &u32| {
+                clock::sleep_for(Nanos::from_millis(7));
+                probes.recorder.try_lock().is_ok()
+            };
+            (0..50).filter(is_free).count()
+        })
+        .unwrap();
+        explained.unwrap();
+        assert!(free > 25, "{free} of 50 times");
     }
 }
