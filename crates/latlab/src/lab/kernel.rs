@@ -5,6 +5,7 @@ pub(crate) mod apt;
 mod archive;
 mod available;
 pub(crate) mod build;
+mod contents;
 mod driver;
 mod headers;
 pub(crate) mod image;
@@ -15,6 +16,7 @@ pub(crate) mod store;
 mod work;
 
 pub(crate) use available::Offer;
+pub(crate) use contents::Contents;
 pub(crate) use store::Facts;
 
 use super::arch::Arch;
@@ -88,15 +90,20 @@ pub(crate) struct Kernel {
     pub(crate) folder: PathBuf,
     /// The seal of `image`.
     pub(super) seal: Seal,
+    /// The seal of the list of its other files.
+    pub(super) contents: Seal,
 }
 
 impl Kernel {
-    /// Whether the file that QEMU boots is still there, and as it was written.
+    /// Whether the file that QEMU boots and the list of its other files are still there, and as they
+    /// were written.
     pub(crate) fn is_intact(&self) -> Result<bool> {
-        match self.seal.holds(&self.image) {
+        let holds = |seal: &Seal, path: &Path| match seal.holds(path) {
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            holds => holds.map_err(|e| failed(&self.image.display().to_string(), e)),
-        }
+            holds => holds.map_err(|e| failed(&path.display().to_string(), e)),
+        };
+        let list = self.folder.join(contents::LIST);
+        Ok(holds(&self.seal, &self.image)? && holds(&self.contents, &list)?)
     }
 
     /// Whether QEMU boots its vmlinux, and not a bzImage.
@@ -285,6 +292,7 @@ impl Kernel {
             digest: String::new(),
             folder: folder.to_owned(),
             seal: Seal::of(folder, b"").expect("the folder can be opened"),
+            contents: contents::list(folder).expect("the folder can be written"),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Seals of files in the cache: whether a file is still as it was written.
 
 use super::kernel::digest;
+use latlab_sys::file;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What the file system says of a file, which changes with its contents: to compare it takes no
 /// time, where the digest of a guest's memory takes longer than all the rest of its start.
@@ -44,6 +45,42 @@ impl Seal {
         let is_same = Identity::of(&File::open(path)?)? == self.identity;
         Ok(is_same || digest(&std::fs::read(path)?) == self.digest)
     }
+}
+
+/// Whether the file at `path` has a seal beside it, and is as it was when that was put.
+pub(super) fn is_intact(path: &Path) -> io::Result<bool> {
+    let seal = match std::fs::read(beside(path)) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+        seal => serde_json::from_slice::<Seal>(&seal?),
+    };
+    match seal.map(|seal| seal.holds(path)) {
+        Ok(Err(e)) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Ok(holds) => holds,
+        // The seal itself was changed.
+        Err(_) => Ok(false),
+    }
+}
+
+/// Puts a seal beside the file at `path`, which was just written with these contents.
+pub(super) fn put(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let seal = Seal::of(path, contents)?;
+    file::write_atomically(&beside(path), &serde_json::to_vec(&seal)?)
+}
+
+/// Writes a file, and its seal beside it.
+pub(super) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
+    file::write_atomically(path, contents)?;
+    put(path, contents)
+}
+
+/// The contents of a file that has a seal beside it; none where it is not as it was written, or can't
+/// be read.
+pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
+    if is_intact(path).ok()? { std::fs::read(path).ok() } else { None }
+}
+
+fn beside(path: &Path) -> PathBuf {
+    path.with_added_extension("seal")
 }
 
 #[cfg(test)]

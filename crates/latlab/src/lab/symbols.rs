@@ -4,6 +4,7 @@ use super::cells::carry_out_one;
 use super::guest::Cell;
 use super::kernel;
 use super::prepare;
+use super::seal;
 use super::unpack::{Packing, unpack};
 use crate::engine::Prepared;
 use crate::failure::{Failure, Result, failed};
@@ -11,7 +12,6 @@ use crate::session::Session;
 use latlab_core::path::Location;
 use latlab_core::size::Bytes;
 use latlab_core::symbols::{KallsymsLine, preemption_counter};
-use latlab_sys::file;
 use std::path::PathBuf;
 
 /// Most bytes of `/proc/kallsyms`, packed or not, ten times those of a large kernel.
@@ -32,9 +32,9 @@ impl Symbols {
     pub(super) fn of(plan: &Prepared, session: &mut Session<'_>) -> Result<Symbols> {
         let cell = prepare::symbols(plan, session)?;
         let (target, path) = (cell.target.clone(), path(&cell)?);
-        let packed = match std::fs::read(&path) {
-            Ok(packed) => packed,
-            Err(_) => ask(cell, session)?,
+        let (packed, is_kept) = match seal::read(&path) {
+            Some(packed) => (packed, true),
+            None => (ask(cell, session)?, false),
         };
         let text = unpack(Packing::Gzip, &packed, LARGEST)
             .map_err(|e| failed(&format!("{target}: the symbols of its kernel"), e))?;
@@ -44,8 +44,8 @@ impl Symbols {
             return Err(Failure::Unsupported(format!("{target}: {why}")));
         }
         // A cache that can't be written costs time, not results.
-        if !path.exists() {
-            let _ = file::write_atomically(&path, &packed);
+        if !is_kept {
+            let _ = seal::write(&path, &packed);
         }
         Ok(symbols)
     }

@@ -3,8 +3,8 @@
 use crate::failure::{Failure, Result};
 use crate::lab::arch::Arch;
 use crate::lab::kernel::Kernel;
+use crate::lab::seal;
 use crate::message::{ApicTimer, Calibration};
-use latlab_sys::file;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -20,16 +20,15 @@ struct Kept {
 
 /// The calibration kept for `kernel`.
 pub(crate) fn kept(kernel: &Kernel) -> Option<Calibration> {
-    let text = std::fs::read_to_string(path(kernel)).ok()?;
-    let kept: Kept = serde_json::from_str(&text).ok()?;
+    let kept: Kept = serde_json::from_slice(&seal::read(&path(kernel))?).ok()?;
     (kept.digest == kernel.digest).then_some(kept.calibration)
 }
 
 /// Keeps a calibration. A cache that can't be written costs time, not results.
 pub(crate) fn keep(calibration: Calibration, kernel: &Kernel) {
     let kept = Kept { digest: kernel.digest.clone(), calibration };
-    let text = serde_json::to_string_pretty(&kept).expect("a calibration is plain data");
-    let _ = file::write_atomically(&path(kernel), text.as_bytes());
+    let text = serde_json::to_vec_pretty(&kept).expect("a calibration is plain data");
+    let _ = seal::write(&path(kernel), &text);
 }
 
 /// Reads the calibration of the running kernel.

@@ -172,7 +172,6 @@ impl Cell {
     /// The modules that the job's parts need. Where parts may be left out, only those that the
     /// kernel has: the part that lacks one is left out in the guest.
     fn needed_modules(&self) -> Result<Vec<String>> {
-        let modules = self.kernel.modules.as_deref();
         let mut names: Vec<String> =
             self.needs.modules.iter().map(|name| (*name).to_owned()).collect();
         if self.needs.devices.contains(&Device::Rtc) {
@@ -180,10 +179,11 @@ impl Cell {
         }
         if self.job.may_lack() {
             // What can't be read may be there.
-            let has = |name: &String| match module::closure(modules, std::slice::from_ref(name)) {
-                Err(Failure::Unsupported(_)) => Ok(false),
-                found => found.map(|_| true),
-            };
+            let has =
+                |name: &String| match module::closure(&self.kernel, std::slice::from_ref(name)) {
+                    Err(Failure::Unsupported(_)) => Ok(false),
+                    found => found.map(|_| true),
+                };
             let has = names.iter().map(has).collect::<Result<Vec<bool>>>()?;
             names =
                 names.into_iter().zip(has).filter_map(|(name, has)| has.then_some(name)).collect();
@@ -254,7 +254,7 @@ impl Cell {
             wanted.extend(["null_blk".to_owned(), "ext4".to_owned()]);
         }
         let mut names = Vec::new();
-        for module in module::closure(self.kernel.modules.as_deref(), &wanted)? {
+        for module in module::closure(&self.kernel, &wanted)? {
             archive.file(format!("{MODULES}/{}.ko", module.name), 0o644, &module.bytes);
             let disk = if module.name == "null_blk" { self.disk_parameters() } else { Vec::new() };
             names.push([vec![module.name.as_str()], disk].concat().join(" "));
@@ -284,12 +284,11 @@ impl Cell {
         if let Some(driver) = &self.driver {
             files.push((format!("{MODULES}/{DRIVER_MODULE}.ko").into(), driver.clone()));
         }
-        let config = self.kernel.folder.join("config");
-        // A guest without its configuration would measure something else.
-        if config.try_exists().map_err(|e| failed(&config.display().to_string(), e))? {
-            files.push((format!("/boot/config-{}", self.kernel.release).into(), config));
-        }
         add_all(archive, &files)?;
+        // A guest without its configuration would measure something else.
+        if let Some(config) = self.kernel.contents()?.read(Path::new("config"))? {
+            archive.file(format!("/boot/config-{}", self.kernel.release), 0o644, &config);
+        }
         archive.file(PROGRAM, 0o755, &program::of(self.kernel.arch)?);
         Ok(())
     }

@@ -1,15 +1,16 @@
 //! Kernel modules that a guest loads: their selection, order and contents.
 
 use crate::failure::{Failure, Result, failed};
+use crate::lab::kernel::store::modules_place;
+use crate::lab::kernel::{Contents, Kernel};
 use crate::lab::unpack::{Packing, unpack};
 use latlab_core::suggest;
 use object::read::elf::ElfFile64;
 use object::{Object as _, ObjectSection as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
-use walkdir::WalkDir;
 
 /// A module to load.
 #[derive(Debug)]
@@ -21,15 +22,16 @@ pub(crate) struct Module {
 }
 
 /// The modules `wanted` and their dependencies, in the order to load them; built-in ones are left
-/// out. `folder` is `…/lib/modules/RELEASE`, where depmod need not have run. A kernel without such
-/// a folder may have them built in: the part that needs one finds out in the guest.
+/// out. depmod need not have run. A kernel that came without modules may have them built in: the part
+/// that needs one finds out in the guest.
 ///
 /// A module is found by its name, with `-` or `_`. A cryptographic algorithm is also found by the
 /// alias with which the kernel requests it, such as `crypto-crc32c`.
-pub(crate) fn closure(folder: Option<&Path>, wanted: &[String]) -> Result<Vec<Module>> {
-    // Reading the folder takes as long as the start of a guest.
-    let Some(folder) = folder.filter(|_| !wanted.is_empty()) else { return Ok(Vec::new()) };
-    let mut kernel = Kernel::read(folder)?;
+pub(crate) fn closure(kernel: &Kernel, wanted: &[String]) -> Result<Vec<Module>> {
+    if wanted.is_empty() || kernel.modules.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut kernel = Modules::of(kernel)?;
     let mut order = Order::default();
     for name in wanted {
         if !order.add(&mut kernel, name)? {
@@ -48,7 +50,7 @@ struct Order {
 
 impl Order {
     /// Adds a module after its dependencies. Whether the kernel has it.
-    fn add(&mut self, kernel: &mut Kernel, name: &str) -> Result<bool> {
+    fn add(&mut self, kernel: &mut Modules<'_>, name: &str) -> Result<bool> {
         let name = match kernel.find(&underscored(name))? {
             Found::File(name) => name,
             Found::BuiltIn => return Ok(true),
@@ -57,9 +59,7 @@ impl Order {
         if !self.seen.insert(name.clone()) {
             return Ok(true);
         }
-        let path = &kernel.files[&name];
-        let bytes = read(path)?;
-        let info = Info::read(path, &bytes)?;
+        let (bytes, info) = kernel.read(&kernel.files[&name])?;
         for other in &info.before {
             // A soft dependency: it may be built in under another name.
             self.add(kernel, other)?;
@@ -81,9 +81,11 @@ enum Found {
     Nowhere,
 }
 
-/// The modules of a kernel, as its folder lists them.
-struct Kernel {
-    release: String,
+/// The modules of a kernel.
+struct Modules<'a> {
+    contents: Contents<'a>,
+    release: &'a str,
+    /// Their paths below the kernel's folder, by name.
     files: BTreeMap<String, PathBuf>,
     /// Names and aliases of built-in modules.
     built_in: BTreeSet<String>,
@@ -91,25 +93,35 @@ struct Kernel {
     algorithms: Option<BTreeMap<String, String>>,
 }
 
-impl Kernel {
-    fn read(folder: &Path) -> Result<Kernel> {
-        let mut files = BTreeMap::new();
-        for entry in WalkDir::new(folder).sort_by_file_name() {
-            let path = entry.map_err(|e| failed("the kernel's modules", e))?.into_path();
-            // A module in updates/ comes later and replaces the one in kernel/.
-            files.extend(module_name(&path).map(|name| (name, path)));
-        }
-        let names = text(&folder.join("modules.builtin"))?;
+impl<'a> Modules<'a> {
+    fn of(kernel: &'a Kernel) -> Result<Modules<'a>> {
+        let contents = kernel.contents()?;
+        let folder = PathBuf::from(modules_place(&kernel.release));
+        // A module in updates/ comes later and replaces the one in kernel/.
+        let all = contents.paths().filter(|path| path.starts_with(&folder));
+        let files = all.filter_map(|path| Some((module_name(path)?, path.to_owned()))).collect();
+        let text = |name: &str| {
+            let bytes = contents.read(&folder.join(name))?.unwrap_or_default();
+            Ok::<_, Failure>(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let names = text("modules.builtin")?;
         let names = names.lines().filter_map(|line| module_name(Path::new(line)));
-        let info = text(&folder.join("modules.builtin.modinfo"))?;
+        let info = text("modules.builtin.modinfo")?;
         let aliases = info.split('\0').filter_map(|field| field.split_once(".alias="));
         let aliases = aliases.map(|(_, alias)| underscored(alias));
-        Ok(Kernel {
-            release: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            files,
-            built_in: names.chain(aliases).collect(),
-            algorithms: None,
-        })
+        let built_in = names.chain(aliases).collect();
+        Ok(Modules { contents, release: &kernel.release, files, built_in, algorithms: None })
+    }
+
+    /// The uncompressed contents of the module at a path below the kernel's folder, and what it says
+    /// of itself.
+    fn read(&self, path: &Path) -> Result<(Vec<u8>, Info)> {
+        let packed = self.contents.read(path)?.unwrap_or_default();
+        let place = self.contents.place(path);
+        let bytes = unpacked(packed, path.extension());
+        let bytes = bytes.map_err(|e| failed(&place.display().to_string(), e))?;
+        let info = Info::read(&place, &bytes)?;
+        Ok((bytes, info))
     }
 
     fn find(&mut self, name: &str) -> Result<Found> {
@@ -132,7 +144,7 @@ impl Kernel {
                 self.files.iter().filter(|(_, path)| in_crypto(path)).collect();
             modules.sort_by_key(|(name, path)| preference(name, path));
             for (name, path) in modules {
-                for alias in Info::read(path, &read(path)?)?.aliases {
+                for alias in self.read(path)?.1.aliases {
                     algorithms.entry(alias).or_insert_with(|| name.clone());
                 }
             }
@@ -214,22 +226,6 @@ fn underscored(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// The text of a file; empty if it does not exist.
-fn text(path: &Path) -> Result<String> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(String::new()),
-        Err(e) => Err(failed(&path.display().to_string(), e)),
-    }
-}
-
-/// The uncompressed contents of a module's file.
-fn read(path: &Path) -> Result<Vec<u8>> {
-    let contents = std::fs::read(path);
-    let contents = contents.and_then(|bytes| unpacked(bytes, path.extension()));
-    contents.map_err(|e| failed(&path.display().to_string(), e))
-}
-
 /// Most bytes of a module, debug information included.
 const LARGEST: u64 = 1 << 30;
 
@@ -261,7 +257,7 @@ mod tests {
         elf.write().unwrap()
     }
 
-    /// A kernel's folder.
+    /// A kernel's folder in the cache.
     struct Folder(tempfile::TempDir);
 
     impl Folder {
@@ -269,20 +265,26 @@ mod tests {
             Folder(tempfile::tempdir().unwrap())
         }
 
-        fn path(&self) -> PathBuf {
-            self.0.path().join("6.1-test")
-        }
-
         fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
-            let path = self.path().join(name);
+            let path = self.0.path().join("lib/modules/6.1-bare").join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             file::write_atomically(&path, bytes).unwrap();
             path
         }
 
-        fn closure(&self, wanted: &[&str]) -> Result<Vec<String>> {
+        /// The kernel with the files that are there now.
+        fn kernel(&self) -> Kernel {
+            let folder = self.0.path().to_owned();
+            Kernel { modules: Some(folder.clone()), ..Kernel::bare(&folder) }
+        }
+
+        fn modules(&self, wanted: &[&str]) -> Result<Vec<Module>> {
             let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
-            let modules = closure(Some(&self.path()), &wanted)?;
+            closure(&self.kernel(), &wanted)
+        }
+
+        fn closure(&self, wanted: &[&str]) -> Result<Vec<String>> {
+            let modules = self.modules(wanted)?;
             Ok(modules.into_iter().map(|module| module.name).collect())
         }
     }
@@ -321,7 +323,8 @@ mod tests {
         folder.put("modules.builtin.modinfo", b"crc.author=X\0crc.alias=crypto-crc32c\0");
         let loaded = folder.closure(&["virtio_blk", "fs_four"]).unwrap();
         assert_eq!(loaded, ["crc16", "journal", "fs_four"]);
-        assert!(closure(None, &["anything".to_owned()]).unwrap().is_empty());
+        let bare = Kernel::bare(folder.0.path());
+        assert!(closure(&bare, &["anything".to_owned()]).unwrap().is_empty());
     }
 
     #[test]
@@ -332,10 +335,21 @@ mod tests {
     }
 
     #[test]
+    fn closure_refuses_a_module_that_was_changed_or_added() {
+        let folder = file_system();
+        let kernel = folder.kernel();
+        let load = |name: &str| closure(&kernel, &[name.to_owned()]).unwrap_err().to_string();
+        folder.put("kernel/lib/crc16.ko", &module(&["depends=", "author=another"]));
+        assert!(load("fs_four").contains("crc16.ko: it was changed"), "{}", load("fs_four"));
+        folder.put("kernel/lib/new.ko", &module(&[]));
+        assert!(load("new").contains("no module new"), "{}", load("new"));
+    }
+
+    #[test]
     fn closure_names_a_missing_module_in_one_sentence() {
         let folder = file_system();
         let lacks =
-            |text: &str| Err(Failure::Unsupported(format!("kernel 6.1-test has no {text}")));
+            |text: &str| Err(Failure::Unsupported(format!("kernel 6.1-bare has no {text}")));
         let said = folder.closure(&["fs_fuor"]);
         assert_eq!(said, lacks("module fs_fuor: did you mean fs_four?"));
         folder.put("kernel/broken.ko", &module(&["depends=xyzzy"]));
@@ -362,7 +376,7 @@ mod tests {
             let packed = process::command(tool[0]).args(&tool[1..]).arg(&path).status();
             assert!(packed.expect("it is installed: see the Makefile").success(), "{tool:?}");
             std::fs::remove_file(&path).unwrap();
-            let modules = closure(Some(&folder.path()), &["one".to_owned()]).unwrap();
+            let modules = folder.modules(&["one"]).unwrap();
             assert!(modules.len() == 1 && modules[0].bytes == plain, "{extension}");
             let packed = path.with_extension(format!("ko.{extension}"));
             let mut bytes = std::fs::read(&packed).unwrap();

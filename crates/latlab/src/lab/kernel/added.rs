@@ -212,8 +212,7 @@ fn real(path: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Whether a cached kernel has these modules, or none. Of those that an earlier latlab copied nobody
-/// knows whether they are the same.
+/// Whether a cached kernel has these modules, or none.
 fn has((kernel, facts): &(Kernel, Facts), modules: Option<&Modules>) -> bool {
     let wanted = modules.map(|modules| modules.digest.as_str());
     kernel.modules.is_some() == wanted.is_some() && facts.origin.modules.as_deref() == wanted

@@ -4,7 +4,7 @@ use super::store::{Draft, Store};
 use super::work::{explain, log_file, run};
 use super::{Progress, digest};
 use crate::failure::{Failure, Result, failed};
-use crate::lab::seal::Seal;
+use crate::lab::seal;
 use latlab_sys::file;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,8 @@ impl Product<'_> {
         M: FnOnce(&Path, &Draft, &mut dyn Progress) -> Result<Command>,
     {
         let place = self.place();
-        let is_intact = || is_intact(&place).map_err(|e| failed(&place.display().to_string(), e));
+        let is_intact =
+            || seal::is_intact(&place).map_err(|e| failed(&place.display().to_string(), e));
         if is_intact()? {
             return Ok(place);
         }
@@ -88,30 +89,10 @@ impl Product<'_> {
     }
 }
 
-/// Whether the kept file exists and is as it was built.
-fn is_intact(place: &Path) -> io::Result<bool> {
-    let seal = match std::fs::read(seal_of(place)) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-        seal => serde_json::from_slice::<Seal>(&seal?),
-    };
-    match seal.map(|seal| seal.holds(place)) {
-        Ok(Err(e)) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        Ok(holds) => holds,
-        // The seal itself was changed.
-        Err(_) => Ok(false),
-    }
-}
-
 /// Moves a built file to its place, with its seal.
 fn keep(built: &Path, place: &Path) -> io::Result<()> {
     std::fs::rename(built, place)?;
-    let seal = Seal::of(place, &std::fs::read(place)?)?;
-    file::write_atomically(&seal_of(place), &serde_json::to_vec(&seal)?)
-}
-
-/// The file with the seal of a kept file.
-fn seal_of(place: &Path) -> PathBuf {
-    place.with_added_extension("seal")
+    seal::put(place, &std::fs::read(place)?)
 }
 
 /// Asserts that `sources` are all sources in a folder of the tree: the Makefile and the `.c` and

@@ -5,7 +5,7 @@
 //! next process that starts a draft removes it.
 
 use super::image::{Boot, Image};
-use super::{Kernel, Progress, Source, VMLINUX, cache, digest, work};
+use super::{Kernel, Progress, Source, VMLINUX, cache, contents, digest, work};
 use crate::failure::{Failure, Result, failed};
 use crate::lab::arch::ArchName;
 use crate::lab::seal::Seal;
@@ -23,12 +23,13 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Facts {
     release: String,
     /// Its architecture.
-    #[serde(default)]
     arch: ArchName,
     /// The name of the file that QEMU boots.
     image: String,
     /// The seal of that file.
     seal: Seal,
+    /// The seal of the list of its other files.
+    contents: Seal,
     digest: String,
     #[serde(flatten)]
     pub(crate) origin: Origin,
@@ -43,8 +44,7 @@ pub(crate) struct Origin {
     pub(crate) version: String,
     /// The sources by which profiles name it.
     pub(crate) serves: Vec<Source>,
-    /// The digest of the modules on this machine that were copied with it, where some were. Kernels
-    /// that an earlier latlab stored have none.
+    /// The digest of the modules on this machine that were copied with it, where some were.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) modules: Option<String>,
 }
@@ -246,7 +246,8 @@ impl Draft {
         let path = whole.join(file);
         write(&path, bytes)?;
         let seal = Seal::of(&path, bytes).map_err(|e| at(&path, &e))?;
-        let facts = Facts { release, arch, image: file.to_owned(), seal, digest, origin };
+        let (image, contents) = (file.to_owned(), contents::list(&whole)?);
+        let facts = Facts { release, arch, image, seal, contents, digest, origin };
         write(&whole.join(FACTS), &json(&facts))?;
         let place = self.kernels.join(name);
         if let Some((_, there)) = kernel(&place)?
@@ -307,6 +308,7 @@ fn kernel(folder: &Path) -> Result<Option<(Kernel, Facts)>> {
         digest: facts.digest.clone(),
         folder: folder.to_owned(),
         seal: facts.seal.clone(),
+        contents: facts.contents.clone(),
     };
     Ok(Some((kernel, facts)))
 }
