@@ -104,9 +104,8 @@ impl Command {
             | Command::Complete(_) => Some(&[Purpose::Files]),
             Command::Adapt(adapt) if adapt.only_reads() => Some(&[Purpose::Files]),
             Command::Kernel(_) => Some(rights::ELSEWHERE),
-            Command::Study(_) | Command::Doctor(_) | Command::Adapt(_) | Command::Watch(_) => {
-                Some(rights::HERE)
-            }
+            Command::Study(_) => Some(rights::EVERYWHERE),
+            Command::Doctor(_) | Command::Adapt(_) | Command::Watch(_) => Some(rights::HERE),
             Command::Run(_)
             | Command::Scan(_)
             | Command::Explain(_)

@@ -98,8 +98,7 @@ enum End {
 impl Ab {
     pub(super) fn run(&self) -> Result<()> {
         let [mut a, mut b] = self.sides()?;
-        let is_native = [&a, &b].iter().any(|side| side.run.measurement().is_native());
-        rights::keep_for(&[&a.plan, &b.plan], is_native)?;
+        rights::keep_for(&[&a, &b].map(|side| (&side.plan, side.run.measurement().is_native())))?;
         [&a, &b].into_iter().try_for_each(|side| self.check_folder(side))?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let end = self.measure(&mut a, &mut b, &signals);

@@ -77,7 +77,7 @@ fn read_task() -> Result<Task> {
 }
 
 fn measure(plan: &Plan, signals: &Signals, acknowledged: Sender<()>) -> Result<Outcome> {
-    rights::keep_for(&[plan], true)?;
+    rights::keep_for(&[(plan, true)])?;
     listen(acknowledged)?;
     let mut watch = Messenger::new(io::stdout(), INTERVAL).and_records();
     engine::run(&Prepared::of(plan)?, TimeDomain::Silicon, signals, &mut watch)

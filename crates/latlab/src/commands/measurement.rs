@@ -86,7 +86,7 @@ impl Measurement {
             self.on.iter().map(|target| prepared.on_target(target)).collect();
         let target = self.target()?;
         self.options.check(&self.on[0])?;
-        rights::keep_for(&[plan], self.is_native())?;
+        rights::keep_for(&[(plan, self.is_native())])?;
         let paths = self.paths(&plans)?;
         let files = paths.iter().map(|path| path.as_deref().map(Reserved::begin).transpose());
         let files: Vec<_> = files.collect::<Result<_>>()?;

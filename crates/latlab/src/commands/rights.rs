@@ -4,22 +4,28 @@ use crate::failure::{Result, failed};
 use latlab_core::plan::Plan;
 use latlab_sys::capabilities::{self, Purpose};
 
-/// For commands that measure or change this machine. They also fetch kernels.
-pub(super) const HERE: &[Purpose] = &[Purpose::Files, Purpose::Packages, Purpose::Measuring];
+/// For commands that measure or change this machine only.
+pub(super) const HERE: &[Purpose] = &[Purpose::Files, Purpose::Measuring];
 
-/// For commands that work on other machines and in guests.
+/// For commands that work on other machines and in guests, whose kernels they fetch.
 pub(super) const ELSEWHERE: &[Purpose] = &[Purpose::Files, Purpose::Packages];
+
+/// For commands that do both.
+pub(super) const EVERYWHERE: &[Purpose] = &[Purpose::Files, Purpose::Packages, Purpose::Measuring];
 
 /// Drops all capabilities but those for these purposes.
 pub(super) fn keep(purposes: &[Purpose]) -> Result<()> {
     capabilities::keep(purposes).map_err(|e| failed("capabilities can't be dropped", e))
 }
 
-/// Drops what carrying out these plans does not need. A program that the user named keeps all.
-pub(super) fn keep_for(plans: &[&Plan], is_native: bool) -> Result<()> {
-    match is_native {
-        true if plans.iter().any(|plan| plan.starts_programs()) => Ok(()),
-        true => keep(HERE),
-        false => keep(ELSEWHERE),
+/// Drops what carrying out these plans does not need, of which each is for this machine or not. A
+/// program that the user named keeps all.
+pub(super) fn keep_for(plans: &[(&Plan, bool)]) -> Result<()> {
+    let here = plans.iter().filter(|(_, is_native)| *is_native).count();
+    match here {
+        0 => keep(ELSEWHERE),
+        _ if plans.iter().any(|(plan, _)| plan.starts_programs()) => Ok(()),
+        _ if here == plans.len() => keep(HERE),
+        _ => keep(EVERYWHERE),
     }
 }
