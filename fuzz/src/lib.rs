@@ -22,6 +22,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("cpio", programs::cpio),
     ("cpulist", texts::cpulist),
     ("debugger", programs::debugger),
+    ("diagnosis", programs::diagnosis),
     ("elf", programs::elf),
     ("events", programs::events),
     ("histogram", records::histogram),

@@ -124,6 +124,11 @@ pub fn slurm(bytes: &[u8]) {
     text(bytes, fuzz::slurm);
 }
 
+/// What the doctor of a host prints.
+pub fn diagnosis(bytes: &[u8]) {
+    fuzz::diagnosis(bytes);
+}
+
 /// The name of a host, and what comes from it.
 pub fn ssh(bytes: &[u8]) {
     text(bytes, fuzz::ssh_host);

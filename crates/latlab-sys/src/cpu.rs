@@ -3,6 +3,7 @@
 //! Through the C library: the CPU set of rustix ends at 1024 CPUs, and probes measure these calls.
 
 use crate::root::Root;
+use crate::thread;
 use latlab_core::cpulist::CpuList;
 use std::io;
 
@@ -31,10 +32,7 @@ pub fn allowed() -> io::Result<CpuList> {
 /// The CPUs of `online` that threads of this process can be bound to: those of its cpuset. The affinity of
 /// the calling thread does not matter, and stays.
 pub fn assignable(online: &CpuList) -> io::Result<CpuList> {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| pin(online).and_then(|()| allowed()));
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
-    })
+    thread::on_its_own(|| pin(online).and_then(|()| allowed()))
 }
 
 /// Binds the calling thread, and the threads and children that it starts, to `cpus`.

@@ -26,10 +26,13 @@ use crate::part;
 use crate::probe::PROBES;
 use crate::study::slurm;
 use crate::target::ssh::connection::next_line;
+use crate::target::ssh::diagnosed;
 use crate::target::ssh::host::Host;
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::{Observed, UserStack};
 use latlab_core::check::{EventKind, Judge, Report};
+use latlab_core::doctor::diagnose;
+use latlab_core::machine::Machine;
 use latlab_core::mechanism::status::Status;
 use latlab_core::plan::{Part, Plan};
 use latlab_core::record::Record;
@@ -169,6 +172,16 @@ pub fn ssh_host(text: &str) {
         assert!(words.len() == 1 || words[0] == "-p" && words[1].parse::<u16>().is_ok());
         let destination = words.last().expect("there is one");
         assert!(!destination.starts_with('-') && !destination.contains(char::is_whitespace));
+    }
+}
+
+/// What the doctor of an ssh host prints: the machine is judged and explained with.
+pub fn diagnosis(json: &[u8]) {
+    let Ok(machine) = diagnosed(0, json, b"") else { return };
+    let sent = serde_json::to_vec(&machine).expect("it is plain data");
+    assert_eq!(serde_json::from_slice::<Machine>(&sent).expect("latlab wrote it"), machine);
+    for finding in diagnose(&machine) {
+        assert!(!finding.what.is_empty() && !finding.remedy.is_empty(), "{finding:?}");
     }
 }
 

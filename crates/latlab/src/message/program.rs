@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// How long to wait in all for output after the program has ended, where its pipes stay open: a process
@@ -42,6 +43,7 @@ pub(crate) fn run(
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let name = command.get_program().to_string_lossy().into_owned();
     let failed_here = |e: io::Error| failed(&name, e);
+    let unable = |e: io::Error| failed(&name, format!("a thread can't be started: {e}"));
     let mut running = Running::start(command).map_err(failed_here)?;
     let (sender, events) = mpsc::sync_channel(WAITING);
     let end = running.until_end();
@@ -52,12 +54,14 @@ pub(crate) fn run(
     ];
     for (stream, pipe) in outputs {
         let (pipe, sender) = (pipe.expect("it was asked for"), sender.clone());
-        std::thread::spawn(move || forward(stream, pipe, &sender));
+        let forwarding = move || forward(stream, pipe, &sender);
+        Builder::new().spawn(forwarding).map_err(unable)?;
     }
-    std::thread::spawn(move || {
+    let ending = move || {
         end();
         sender.send(Event::Ended)
-    });
+    };
+    Builder::new().spawn(ending).map_err(unable)?;
     let status = loop {
         if let Ok(Event::Output(message)) = events.recv_timeout(Duration::from_nanos(STEP.0)) {
             send(&message, to)?;

@@ -72,7 +72,11 @@ struct Diagnosis {
 
 /// The machine in the output of a doctor that ended with `code`, which is 1 where findings are severe;
 /// otherwise the reason why it has none.
-fn diagnosed(code: u8, json: &[u8], messages: &[u8]) -> std::result::Result<Machine, String> {
+pub(crate) fn diagnosed(
+    code: u8,
+    json: &[u8],
+    messages: &[u8],
+) -> std::result::Result<Machine, String> {
     if code > 1 {
         let messages = String::from_utf8_lossy(messages);
         let last = messages.lines().rfind(|line| !line.trim().is_empty());
