@@ -2,6 +2,7 @@
 
 use super::explained::Explained;
 use super::{Record, SCHEMA};
+use serde::Deserialize;
 
 /// Why a text is not a valid record.
 #[derive(Debug, thiserror::Error)]
@@ -39,23 +40,27 @@ pub enum RecordError {
 /// The largest number of series in a record. A run of ten probes on 512 CPUs has half as many.
 const MOST_SERIES: usize = 10_000;
 
+/// What is read of a record first.
+#[derive(Deserialize)]
+struct Version {
+    schema: Option<u64>,
+}
+
 impl Record {
     /// Reads a record, and checks that it is complete and consistent.
     pub fn from_json(text: &str) -> Result<Record, RecordError> {
-        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| {
+        let version: Version = serde_json::from_str(text).map_err(|e| {
             if e.is_eof() && text.trim_start().starts_with('{') {
                 RecordError::CutShort { line: e.line(), column: e.column() }
             } else {
                 RecordError::Foreign(e.to_string())
             }
         })?;
-        let schema = value.get("schema").and_then(serde_json::Value::as_u64);
-        match schema.ok_or_else(|| RecordError::Foreign("it has no schema".to_owned()))? {
+        match version.schema.ok_or_else(|| RecordError::Foreign("it has no schema".to_owned()))? {
             older if older < u64::from(SCHEMA) => return Err(RecordError::TooOld(older)),
             newer if newer > u64::from(SCHEMA) => return Err(RecordError::TooNew(newer)),
             _ => {}
         }
-        // Parsed from the text again, since only then do errors have a line.
         let record: Record =
             serde_json::from_str(text).map_err(|e| RecordError::Foreign(e.to_string()))?;
         record.check()?;

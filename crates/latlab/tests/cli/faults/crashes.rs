@@ -3,7 +3,7 @@
 //! says truthfully that it did not; then the next start restores it.
 
 use super::each_of;
-use super::scene::{Scene, state};
+use super::scene::{Scene, is_said, state};
 use crate::program::{lock_machine, root, run};
 use std::cell::Cell;
 
@@ -72,8 +72,7 @@ fn crash(name: &str, words: &str, prepare: impl Fn(&Scene)) {
             let script = format!("mount --bind \"$1/journals\" /run/latlab\n{script}");
             let again = run(scene.command(&script).arg(super::program()));
             // As the test found it, or as latlab says.
-            let is_said = again.code() != Some(0) || again.stderr.contains("can't be restored");
-            if state() != scene.before && !is_said {
+            if state() != scene.before && !is_said(&again) {
                 return Some(Err(format!("{way}: not restored, and nothing was said: {again:?}")));
             }
             if let Err(why) = scene.check_restored(&again) {

@@ -142,7 +142,7 @@ fn cell_is_refused_where_a_file_of_the_guest_can_not_be_read() {
     let configs: Vec<PathBuf> = kernels.iter().map(|kernel| kernel.join("config")).collect();
     let library = ["/etc/ld.so.conf"].map(PathBuf::from).to_vec();
     let cases = [
-        (words, "statx", &configs, "config: "),
+        (words, "openat", &configs, "config: "),
         ("exec --on lab:utime -- /bin/true", "openat", &library, "ld.so.conf: "),
     ];
     for (words, call, paths, named) in cases {

@@ -76,6 +76,13 @@ fn set((value, threads): &State) {
 pub(super) const OWN_JOURNALS: &str =
     "mount --bind \"$1/journals\" /run/latlab || exit; shift; exec \"$@\"";
 
+/// Whether latlab says that something is not as it was. A command that can't drop capabilities does not
+/// begin.
+pub(super) fn is_said(output: &Output) -> bool {
+    let says = |words| [&output.stdout, &output.stderr].iter().any(|text| text.contains(words));
+    ["not restored", "can't be restored", "can't be dropped"].map(says).contains(&true)
+}
+
 impl Scene {
     pub(super) fn new() -> Scene {
         let before = state();
@@ -139,11 +146,7 @@ impl Scene {
 
     /// Asserts that nothing is changed, or that the output says so and nothing is lost.
     pub(super) fn check(&self, output: &Output) -> Result<(), String> {
-        let says = |words| [&output.stdout, &output.stderr].iter().any(|text| text.contains(words));
-        // A command that can't drop capabilities does not begin.
-        let is_said = ["not restored", "can't be restored", "can't be dropped"].map(says);
-        let silent =
-            state() != self.before && (output.code() == Some(0) || !is_said.contains(&true));
+        let silent = state() != self.before && (output.code() == Some(0) || !is_said(output));
         let restored = self.check_restored(output);
         if silent {
             return Err(format!("something is changed, and nothing was said: {output:?}"));
