@@ -159,6 +159,7 @@ impl Adapter {
     pub(super) fn finish(mut self) -> Adapted {
         self.report_violations();
         let changes = self.applier.restore();
+        self.reporter.logger().wait_for_lock();
         for Restored { knob, value } in self.applier.restored() {
             self.reporter.log(&format!("{knob} restored to {value}"));
         }

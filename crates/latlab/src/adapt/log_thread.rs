@@ -3,7 +3,7 @@
 use crate::failure::{Result, failed, lock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Builder, JoinHandle, Thread};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const TRIES: u32 = 100;
 /// Longest wait for the thread at the end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Sends messages to the log thread, without ever waiting for it.
+/// Sends messages to the log thread, without waiting for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Logger(Option<Arc<Queue>>);
 
@@ -24,6 +24,8 @@ struct Queue {
     messages: Mutex<Vec<String>>,
     /// Number of messages that were dropped.
     dropped: AtomicU64,
+    /// Whether a message waits for the lock of the queue.
+    patient: AtomicBool,
     stop: AtomicBool,
     writer: OnceLock<Thread>,
 }
@@ -51,6 +53,14 @@ impl Logger {
         }
         if let Some(writer) = queue.writer.get() {
             writer.unpark();
+        }
+    }
+
+    /// From now on a message waits for the lock of the queue, which a preempted holder may keep for a
+    /// while: nothing is urgent any more, and every message matters.
+    pub(crate) fn wait_for_lock(&self) {
+        if let Some(queue) = &self.0 {
+            queue.patient.store(true, Relaxed);
         }
     }
 
@@ -92,21 +102,27 @@ impl Drop for LogThread {
 }
 
 impl Queue {
-    /// Whether there was room. The holder of the lock may have been preempted, and is not waited
-    /// for.
+    /// Whether there was room, and the lock was free.
     fn try_push(&self, message: &str) -> bool {
-        for _ in 0..TRIES {
-            let Ok(mut messages) = self.messages.try_lock() else {
-                std::hint::spin_loop();
-                continue;
-            };
-            let fits = messages.len() < CAPACITY;
-            if fits {
-                messages.push(message.to_owned());
-            }
-            return fits;
+        let Some(mut messages) = self.lock() else { return false };
+        let fits = messages.len() < CAPACITY;
+        if fits {
+            messages.push(message.to_owned());
         }
-        false
+        fits
+    }
+
+    /// The lock. A preempted holder is waited for only where nothing is urgent.
+    fn lock(&self) -> Option<MutexGuard<'_, Vec<String>>> {
+        let attempt = |_| {
+            let held = self.messages.try_lock().ok();
+            held.or_else(|| {
+                std::hint::spin_loop();
+                None
+            })
+        };
+        let held = (0..TRIES).find_map(attempt);
+        held.or_else(|| self.patient.load(Relaxed).then(|| lock(&self.messages)))
     }
 
     /// Writes messages until the thread is to stop and all of them are written.
@@ -136,6 +152,8 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_core::time::Nanos;
+    use latlab_sys::clock;
 
     /// Messages that were read, by a reader that is blocked while a test holds the lock.
     static READ: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -161,6 +179,23 @@ mod tests {
         let numbers: Vec<u64> = read.iter().filter_map(reported).collect();
         assert_eq!(numbers.iter().sum::<u64>(), dropped, "{:?}", read.last());
         assert_eq!((read.len() - numbers.len()) as u64, 4 * CAPACITY as u64 - dropped);
+    }
+
+    #[test]
+    fn message_at_the_end_waits_for_a_preempted_holder_of_the_queue() {
+        let thread = LogThread::start(|_| ()).unwrap();
+        let logger = thread.logger();
+        let held = lock(&thread.queue.messages);
+        logger.log("urgent");
+        assert_eq!(logger.dropped(), 1);
+        logger.wait_for_lock();
+        thread::scope(|scope| {
+            let last = scope.spawn(|| logger.log("can't be restored"));
+            clock::sleep_for(Nanos::from_millis(20));
+            drop(held);
+            last.join().unwrap();
+        });
+        assert_eq!(logger.dropped(), 1);
     }
 
     #[test]
