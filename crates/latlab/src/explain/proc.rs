@@ -1,6 +1,6 @@
 //! Tasks in /proc: their threads, names and states.
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, failed};
 use latlab_sys::root::Root;
 
 /// Whether a task with this name runs now.
@@ -27,9 +27,19 @@ pub(crate) fn threads(pid: u32) -> Result<Vec<u32>> {
     let all: Vec<u32> = all.iter().filter_map(|name| name.parse().ok()).collect();
     // For a thread id, /proc lists the threads of its process, too.
     match all.is_empty() {
-        true => Err(Failure::Failed(format!("--pid {pid}: there is no such task"))),
+        true => Err(unlisted(pid)),
         false if process_of(pid) == Some(pid) => Ok(all),
         false => Ok(vec![pid]),
+    }
+}
+
+/// Why no threads of a process are listed: it does not exist, or its folder can't be read.
+fn unlisted(pid: u32) -> Failure {
+    let name = format!("--pid {pid}");
+    match Root::default().text_of_task(format!("proc/{pid}/stat")) {
+        Ok(None) => Failure::Failed(format!("{name}: there is no such task")),
+        Ok(Some(_)) => Failure::Failed(format!("{name}: its threads can't be listed")),
+        Err(e) => failed(&format!("{name}: its threads can't be listed"), e),
     }
 }
 

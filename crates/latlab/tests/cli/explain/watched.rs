@@ -182,6 +182,20 @@ fn realtime_tasks_are_refused_where_there_are_none() {
 }
 
 #[test]
+fn process_that_cannot_be_listed_is_not_called_absent() {
+    if !root() {
+        return;
+    }
+    let sleeper = sleeper(100_000);
+    let folder = format!("/proc/{}/task", sleeper.pid());
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null", "-P", &folder, "-e", "trace=openat"]);
+    strace.args(["-e", "inject=openat:error=EMFILE", LATLAB, "explain", "--for", "1s", "--pid"]);
+    run(strace.arg(sleeper.pid().to_string())).assert_refused(2, &["its threads can't be listed"]);
+    sleeper.signal("KILL");
+}
+
+#[test]
 fn task_that_cannot_be_watched_is_refused() {
     if !root() {
         return;
