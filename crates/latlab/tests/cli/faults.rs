@@ -1,5 +1,6 @@
-//! Faults: each system call of a command fails once, or ends it. The machine is then as before, or
-//! latlab says that it is not, and the next one restores it; a file that it writes is whole or absent.
+//! Faults: each system call of a command fails, once or from then on, or ends it. The machine is then as
+//! before, or latlab says that it is not, and the next one restores it; a file that it writes is whole
+//! or absent.
 
 mod crashes;
 mod files;
@@ -15,7 +16,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// System calls, and how each fails. A `write` of 0 bytes is the shortest short one.
+/// System calls, and how each fails: once, or from then on where a plus follows. A `write` of 0 bytes
+/// is the shortest short one.
 const FAULTS: &[(&str, &str)] = &[
     ("openat", "error=EMFILE"),
     ("openat", "error=EACCES"),
@@ -29,7 +31,13 @@ const FAULTS: &[(&str, &str)] = &[
     ("readlink", "error=EACCES"),
     ("sched_setattr", "error=EPERM"),
     ("clone3", "error=EAGAIN"),
+    ("openat", "error=EMFILE+"),
+    ("read", "error=EIO+"),
+    ("sched_setattr", "error=EPERM+"),
     // Up to here in every run of the tests.
+    ("openat", "error=EACCES+"),
+    ("getdents64", "error=EIO+"),
+    ("flock", "error=ENOLCK+"),
     ("openat", "error=ENOMEM"),
     ("openat", "error=EIO"),
     ("read", "error=ENOMEM"),
@@ -56,7 +64,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("memfd_create", "error=EMFILE"),
     ("capset", "error=EPERM"),
 ];
-const ALWAYS: usize = 12;
+const ALWAYS: usize = 15;
 
 /// Commands of which only the first thread is tampered with, and no program that it starts.
 const STARTING: [&str; 2] = ["kernel fetch", "study"];
@@ -89,7 +97,8 @@ fn tampering(
         command.arg("-f");
     }
     command.args(["-qq", "-e"]).arg(format!("trace={call}"));
-    command.arg("-e").arg(format!("inject={call}:{how}:when={nth}"));
+    let (how, lasting) = how.strip_suffix('+').map_or((how, ""), |how| (how, "+"));
+    command.arg("-e").arg(format!("inject={call}:{how}:when={nth}{lasting}"));
     command.arg("-o").arg(&trace).arg(program()).args(words.split_whitespace());
     let output = run(command);
     let traced = fs::read_to_string(&trace).unwrap_or_default();
