@@ -15,7 +15,7 @@ fn main() -> Result<(), RecorderError> {
     let threshold = Nanos(numbers.get(1).copied().unwrap_or(1_000_000_000));
     let sparse = std::env::args().any(|word| word == "sparse");
     let detail = if sparse { Detail::Sparse } else { Detail::Full };
-    let mut recorder = Recorder::start_with(&Watch::RealTime, threshold, detail)?;
+    let recorder = Recorder::start_with(&Watch::RealTime, threshold, detail)?;
     let end = clock::now() + length;
     if numbers.is_empty() {
         for _ in 0..2 {
@@ -24,8 +24,7 @@ fn main() -> Result<(), RecorderError> {
     }
     let mut windows = 0;
     while clock::now() < end {
-        clock::sleep_for(Nanos::from_millis(100));
-        let read = recorder.read(&mut |_| windows += 1);
+        let read = recorder.read(Nanos::from_millis(100), &mut |_| windows += 1);
         read.expect("the ring buffer can be read");
     }
     println!("{windows} windows, {:?}, missing {:?}", recorder.losses(), recorder.missing());

@@ -8,11 +8,12 @@ use crate::object::{self, ProgramCost, ZERO, lock, read_u64};
 use crate::refusal::{RecorderError, check};
 use latlab_core::explain::{Comm, Event, Window};
 use latlab_core::time::Nanos;
+use latlab_sys::clock;
 use latlab_sys::root::Root;
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, RingBuffer};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Tasks whose wake-ups are watched. Idle tasks never are, and kernel threads only by PID or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,22 +39,23 @@ pub enum Detail {
     Sparse,
 }
 
-/// A recording in progress. The programs are removed when this is dropped or the process ends.
+/// A recording in progress. The programs are removed when this is dropped or the process ends. A thread
+/// that waits for windows keeps no other from the rest.
 #[derive(Debug)]
 pub struct Recorder {
-    windows: RingBuffer<'static>,
-    /// The ring buffer of the windows.
-    buffer: MapHandle,
+    /// Locked while windows are awaited.
+    windows: Mutex<RingBuffer<'static>>,
     received: Arc<Mutex<Received>>,
     threshold: MapHandle,
     filter: MapHandle,
     tasks: MapHandle,
     lost: MapHandle,
     rings: MapHandle,
-    /// Number of threads not watched because their slot is in use.
-    colliding: u64,
+    /// Number of threads not watched because their slot is in use. Locked while the watched threads
+    /// change.
+    colliding: Mutex<u64>,
     missing: Vec<&'static str>,
-    counting: Counting,
+    counting: Mutex<Counting>,
     /// The programs are attached while these exist.
     _links: Vec<Link>,
     object: Object,
@@ -89,6 +91,9 @@ struct Received {
     entries: usize,
 }
 
+/// Longest time from the end of a window until it is read. The programs do not wake the reader unless
+/// a quarter of the ring buffer is full.
+const POLL_INTERVAL: Nanos = Nanos::from_millis(100);
 /// Largest number of windows read at a time.
 const BATCH: usize = 256;
 
@@ -125,13 +130,14 @@ impl Recorder {
 
     /// Watches one more thread, with [`Watch::Tasks`]. Of two threads whose PIDs differ by a
     /// multiple of 4096 the second is not watched, but counted among the losses.
-    pub fn watch(&mut self, pid: u32) -> io::Result<()> {
+    pub fn watch(&self, pid: u32) -> io::Result<()> {
+        let mut colliding = lock(&self.colliding);
         let slot = (pid % WAKES).to_ne_bytes();
         let mut task = [0; WATCHED];
         task[..4].copy_from_slice(&pid.to_ne_bytes());
         let there = self.watched_in(slot)?;
         if there != 0 && there != pid {
-            self.colliding += 1;
+            *colliding += 1;
             return Ok(());
         }
         let filter = self.filter.lookup(&ZERO, MapFlags::ANY).map_err(|e| io_error(&e))?;
@@ -146,7 +152,8 @@ impl Recorder {
 
     /// Stops watching a thread that has ended, so that another may have its slot. The programs free the
     /// slot of a thread that was watched when it ended.
-    pub fn forget(&mut self, pid: u32) -> io::Result<()> {
+    pub fn forget(&self, pid: u32) -> io::Result<()> {
+        let _changing = lock(&self.colliding);
         let slot = (pid % WAKES).to_ne_bytes();
         if self.watched_in(slot)? != pid {
             return Ok(());
@@ -174,19 +181,34 @@ impl Recorder {
         Nanos(read_u64(&self.threshold, 0))
     }
 
-    /// Calls `take` with each new window. Returns whether there may be more: under load, windows can
-    /// come faster than they are read for a while. It does not wait. Who waits for windows with poll(2)
-    /// is woken only when a quarter of the ring buffer is full.
-    pub fn read(&mut self, take: &mut dyn FnMut(Window)) -> io::Result<bool> {
-        self.counting.end_if_due();
-        let consumed = self.windows.consume();
-        let (windows, entries) = lock(&self.received).take();
-        // The callback fails after each batch.
-        if entries < BATCH {
-            consumed.map_err(|error| io_error(&error))?;
+    /// Calls `take` with each new window, and waits at most `timeout` for the first. Returns
+    /// whether there may be more: under load, windows can come faster than they are read for a
+    /// while. A signal ends the wait.
+    pub fn read(&self, timeout: Nanos, take: &mut dyn FnMut(Window)) -> io::Result<bool> {
+        let ring = lock(&self.windows);
+        let end = clock::now() + timeout;
+        loop {
+            lock(&self.counting).end_if_due();
+            let consumed = ring.consume();
+            let (windows, entries) = lock(&self.received).take();
+            if entries < BATCH {
+                consumed.map_err(|error| io_error(&error))?;
+            }
+            let left = end - clock::now();
+            if entries > 0 || left == Nanos(0) {
+                windows.into_iter().for_each(take);
+                return Ok(entries >= BATCH);
+            }
+            let wait =
+                Duration::from_nanos(left.min(POLL_INTERVAL).0).max(Duration::from_millis(1));
+            match ring.poll(wait) {
+                Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {
+                    return Ok(false);
+                }
+                Err(_) if lock(&self.received).entries >= BATCH => {}
+                polled => polled.map_err(|error| io_error(&error))?,
+            }
         }
-        windows.into_iter().for_each(take);
-        Ok(entries >= BATCH)
     }
 
     /// The last events of a CPU, at most 15360, in the order of time.
@@ -202,7 +224,7 @@ impl Recorder {
             unreadable: lock(&self.received).unreadable,
             switches: read_u64(&self.lost, 8),
             unwatched: read_u64(&self.lost, 16),
-            threads: self.colliding,
+            threads: *lock(&self.colliding),
             events_missed: object::missed(&self.object, |_| true),
         }
     }
@@ -220,19 +242,12 @@ impl Recorder {
     /// Time for which runs were counted: the first 200 ms only, as counting takes as long as many of
     /// the runs.
     pub fn counted(&self) -> Nanos {
-        self.counting.counted()
+        lock(&self.counting).counted()
     }
 
     /// Why runs are not counted, if they are not. Counting needs `CAP_SYS_ADMIN`.
-    pub fn counting_error(&self) -> Option<&io::Error> {
-        self.counting.error()
-    }
-}
-
-/// For poll(2): readable while the ring buffer has something for [`read`](Recorder::read).
-impl AsFd for Recorder {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.buffer.as_fd()
+    pub fn counting_error(&self) -> Option<String> {
+        lock(&self.counting).error().map(ToString::to_string)
     }
 }
 

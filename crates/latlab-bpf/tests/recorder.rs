@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 
 const SLEEPS: usize = 100;
 const PERIOD: Nanos = Nanos::from_millis(1);
-/// Time between two reads of windows.
+/// Longest time that a read waits for windows.
 const LOOK: Nanos = Nanos::from_millis(20);
 /// Number and length of the sleeps of a thread that is woken before it sleeps.
 const ROUNDS: usize = 20;
@@ -64,7 +64,7 @@ impl Sleeper {
 }
 
 /// Returns the windows of `pid` that come within two seconds, or the first `count`.
-fn recorded(recorder: &mut Recorder, pid: u32, count: usize) -> Vec<Window> {
+fn recorded(recorder: &Recorder, pid: u32, count: usize) -> Vec<Window> {
     let mut windows = Vec::new();
     let mut take = |window: Window| {
         if window.task.pid == pid {
@@ -74,8 +74,7 @@ fn recorded(recorder: &mut Recorder, pid: u32, count: usize) -> Vec<Window> {
     };
     let mut found = 0;
     for _ in 0..100 {
-        clock::sleep_for(LOOK);
-        let read = recorder.read(&mut |window| found = take(window));
+        let read = recorder.read(LOOK, &mut |window| found = take(window));
         read.expect("the ring buffer can be read");
         if found >= count {
             break;
@@ -93,13 +92,13 @@ fn watched_thread_yields_a_window_for_each_wake_up() {
     if !latlab_testing::bpf() {
         return;
     }
-    let mut recorder =
+    let recorder =
         Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
     let sleeper = Sleeper::new(SLEEPS, PERIOD);
     let pid = sleeper.pid;
     recorder.watch(pid).expect("the thread can be watched");
     let moments = sleeper.sleep();
-    let windows = recorded(&mut recorder, pid, SLEEPS);
+    let windows = recorded(&recorder, pid, SLEEPS);
     let losses = recorder.losses();
     let mut found = 0;
     for moment in moments {
@@ -132,7 +131,7 @@ fn thread_woken_before_it_sleeps_is_not_charged_with_its_next_sleep() {
     if !latlab_testing::bpf() {
         return;
     }
-    let mut recorder =
+    let recorder =
         Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
     let (pid_sender, pid_receiver) = mpsc::channel();
     let (go, start) = mpsc::channel();
@@ -153,7 +152,7 @@ fn thread_woken_before_it_sleeps_is_not_charged_with_its_next_sleep() {
     recorder.watch(pid).expect("the thread can be watched");
     go.send(()).expect("the thread receives");
     thread.join().expect("the thread ends");
-    let windows = recorded(&mut recorder, pid, usize::MAX);
+    let windows = recorded(&recorder, pid, usize::MAX);
     let wakes_itself = |window: &&Window| {
         let mut events = window.events.iter().filter(|event| event.task.pid == pid);
         // Its timer, which expired before it was started.
@@ -178,12 +177,12 @@ fn threads_with_colliding_pids_are_counted_and_not_watched() {
     let pid = sleeper.pid;
     // The other PIDs need not exist.
     let tasks = Watch::Tasks(vec![pid, pid + 4096]);
-    let mut recorder = Recorder::start(&tasks, Nanos(0)).expect("the recorder starts");
+    let recorder = Recorder::start(&tasks, Nanos(0)).expect("the recorder starts");
     recorder.watch(pid + 3 * 4096).expect("a colliding PID is no error");
     recorder.watch(pid).expect("the thread is watched already");
     assert_eq!(recorder.losses().threads, 2);
     sleeper.sleep();
-    assert!(!recorded(&mut recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
+    assert!(!recorded(&recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
 }
 
 #[test]
@@ -196,14 +195,14 @@ fn forgotten_thread_leaves_its_slot_to_another() {
     // The other PID need not exist.
     let ended = pid + 4096;
     let tasks = Watch::Tasks(vec![ended]);
-    let mut recorder = Recorder::start(&tasks, Nanos(0)).expect("the recorder starts");
+    let recorder = Recorder::start(&tasks, Nanos(0)).expect("the recorder starts");
     recorder.forget(pid).expect("a thread that is not watched is no error");
     recorder.watch(pid).expect("a colliding PID is no error");
     recorder.forget(ended).expect("it is watched");
     recorder.watch(pid).expect("the slot is free");
     assert_eq!(recorder.losses().threads, 1);
     sleeper.sleep();
-    assert!(!recorded(&mut recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
+    assert!(!recorded(&recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
 }
 
 #[test]
@@ -214,20 +213,20 @@ fn threads_watched_by_name_or_as_real_time_yield_late_windows_only() {
     let name = std::thread::Builder::new().name("by its name".to_owned());
     let slept = name.spawn(|| {
         for watch in [Watch::Name(Comm::from("inherited")), Watch::RealTime] {
-            let mut recorder = Recorder::start(&watch, NEVER).expect("the recorder starts");
+            let recorder = Recorder::start(&watch, NEVER).expect("the recorder starts");
             assert_eq!(recorder.threshold(), NEVER);
             let sleeper = Sleeper::new(10, PERIOD);
             let pid = sleeper.pid;
             sleeper.sleep();
-            assert_eq!(recorded(&mut recorder, pid, 1).len(), 0);
+            assert_eq!(recorded(&recorder, pid, 1).len(), 0);
         }
         for watch in [Watch::Name(Comm::from("by its name")), Watch::RealTime] {
-            let mut recorder = Recorder::start(&watch, NEVER).expect("the recorder starts");
+            let recorder = Recorder::start(&watch, NEVER).expect("the recorder starts");
             recorder.set_threshold(Nanos(0)).expect("the threshold can be set");
             let sleeper = Sleeper::new(10, PERIOD);
             let pid = sleeper.pid;
             sleeper.sleep();
-            let windows = recorded(&mut recorder, pid, 10);
+            let windows = recorded(&recorder, pid, 10);
             assert!(windows.len() >= 5, "{watch:?}: {}", windows.len());
         }
     });
@@ -244,12 +243,11 @@ fn thread_that_ends_frees_its_slot_whatever_its_policy() {
         return;
     }
     for _ in 0..50 {
-        let mut recorder =
-            Recorder::start(&Watch::RealTime, Nanos(0)).expect("the recorder starts");
+        let recorder = Recorder::start(&Watch::RealTime, Nanos(0)).expect("the recorder starts");
         let first = Sleeper::new(3, PERIOD);
         let first_pid = first.pid;
         first.sleep();
-        assert!(!recorded(&mut recorder, first_pid, 1).is_empty());
+        assert!(!recorded(&recorder, first_pid, 1).is_empty());
         let other = if first_pid > 8192 { first_pid - 4096 } else { first_pid + 4096 };
         std::fs::write("/proc/sys/kernel/ns_last_pid", (other - 1).to_string())
             .expect("root may set it");
@@ -258,11 +256,27 @@ fn thread_that_ends_frees_its_slot_whatever_its_policy() {
         second.sleep();
         // Another process may have got that PID.
         if pid == other {
-            assert!(!recorded(&mut recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
+            assert!(!recorded(&recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
             return;
         }
     }
     panic!("other processes took all the PIDs");
+}
+
+/// A thread that begins to measure must not wait until another is done with waiting.
+#[test]
+fn thread_is_watched_while_another_waits_for_windows() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let recorder =
+        Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| recorder.read(Nanos::from_secs(2), &mut |_| ()));
+        clock::sleep_for(LOOK);
+        recorder.watch(1).expect("the thread can be watched");
+        assert!(!waiting.is_finished());
+    });
 }
 
 #[test]
@@ -270,14 +284,14 @@ fn windows_that_come_too_fast_are_counted_as_lost() {
     if !latlab_testing::bpf() {
         return;
     }
-    let mut recorder =
+    let recorder =
         Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
     let sleeper = Sleeper::new(10_000, Nanos::from_micros(50));
     let pid = sleeper.pid;
     recorder.watch(pid).expect("the thread can be watched");
     sleeper.sleep();
     let lost = recorder.losses().windows;
-    let windows = recorded(&mut recorder, pid, usize::MAX);
+    let windows = recorded(&recorder, pid, usize::MAX);
     assert!(lost > 0 && !windows.is_empty(), "{lost} lost, {} received", windows.len());
 }
 
@@ -289,13 +303,12 @@ fn thread_is_not_watched_as_real_time_for_an_inherited_priority() {
     if !latlab_testing::bpf() {
         return;
     }
-    let mut recorder = Recorder::start(&Watch::RealTime, Nanos(0)).expect("the recorder starts");
+    let recorder = Recorder::start(&Watch::RealTime, Nanos(0)).expect("the recorder starts");
     for _ in 0..3 {
         let (owner, waiter) = inherit();
         let mut seen = Vec::new();
         for _ in 0..100 {
-            clock::sleep_for(LOOK);
-            let read = recorder.read(&mut |window| seen.push(window.task.pid));
+            let read = recorder.read(LOOK, &mut |window| seen.push(window.task.pid));
             read.expect("the ring buffer can be read");
             if seen.contains(&waiter) {
                 break;
@@ -339,7 +352,7 @@ fn thread_that_is_preempted_in_user_mode_was_runnable() {
     if !latlab_testing::bpf() {
         return;
     }
-    let mut recorder =
+    let recorder =
         Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
     let cpus = cpu::allowed().expect("the CPUs are known");
     let first = CpuList::from_iter(cpus.iter().next());
@@ -368,7 +381,7 @@ fn thread_that_is_preempted_in_user_mode_was_runnable() {
     for thread in [busy, other] {
         thread.join().expect("it ends");
     }
-    let windows = recorded(&mut recorder, pid, usize::MAX);
+    let windows = recorded(&recorder, pid, usize::MAX);
     let switches = windows.iter().flat_map(|window| &window.events).filter_map(|event| {
         let EventKind::Switch { next, preempted } = event.kind else { return None };
         (event.task.pid == pid && next.pid == urgent).then_some(preempted)
@@ -395,7 +408,7 @@ fn function_call_names_the_thread_and_the_cpu_that_asked_for_it() {
         return;
     };
     let on = |cpu| cpu::pin(&CpuList::from_iter([cpu])).expect("the thread may run there");
-    let mut recorder =
+    let recorder =
         Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
     on(first);
     let sleeper = Sleeper::new(SLEEPS, PERIOD);
@@ -422,7 +435,7 @@ fn function_call_names_the_thread_and_the_cpu_that_asked_for_it() {
         });
         let thread = thread.recv().expect("the thread sends");
         sleeper.sleep();
-        let windows = recorded(&mut recorder, pid, SLEEPS);
+        let windows = recorded(&recorder, pid, SLEEPS);
         ends.store(true, Ordering::Relaxed);
         (thread, windows)
     });

@@ -35,22 +35,20 @@ pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs
     configure(&mut open, (watch, threshold, detail, later), (local_timer, cpus), &btf)?;
     let object = open.load()?;
     let received = Arc::new(Mutex::new(Received { threshold, ..Received::default() }));
-    let buffer = map(&object, "windows")?;
     let rings = map(&object, "rings")?;
     begin_rings(&rings)?;
     let links = attach(&object)?;
-    let mut recorder = Recorder {
-        windows: reader(&buffer, &received)?,
-        buffer,
+    let recorder = Recorder {
+        windows: Mutex::new(reader(&object, &received)?),
         received,
         threshold: map(&object, ".data.above")?,
         filter: map(&object, ".bss.filter")?,
         tasks: map(&object, "tasks")?,
         lost: map(&object, ".bss.lost")?,
         rings,
-        colliding: 0,
+        colliding: Mutex::default(),
         missing,
-        counting: Counting::begin(COUNTED),
+        counting: Mutex::new(Counting::begin(COUNTED)),
         _links: links,
         object,
     };
@@ -152,14 +150,15 @@ fn configure(
     Ok(())
 }
 
-/// Returns a reader of `buffer` that appends late windows to `received`.
+/// Returns a reader that appends late windows to `received`.
 fn reader(
-    buffer: &MapHandle,
+    object: &Object,
     received: &Arc<Mutex<Received>>,
 ) -> libbpf_rs::Result<RingBuffer<'static>> {
     let received = Arc::clone(received);
+    let map = map(object, "windows")?;
     let mut builder = RingBufferBuilder::new();
-    builder.add(buffer, move |bytes| {
+    builder.add(&map, move |bytes| {
         let mut received = lock(&received);
         // The threshold may have been raised since the program wrote the window.
         if duration(bytes).is_none_or(|duration| duration >= received.threshold) {

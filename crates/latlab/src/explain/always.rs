@@ -67,7 +67,7 @@ impl FlightRecorder {
         for _ in 0..READS {
             let mut windows = Vec::new();
             let mut keep = |window: Window| windows.push(window);
-            let more = self.recorder.read(&mut keep).map_err(recorder_failed)?;
+            let more = self.recorder.read(Nanos(0), &mut keep).map_err(recorder_failed)?;
             for window in windows.into_iter().filter(Window::is_reported) {
                 if window.latency() >= self.above {
                     take(self.explain(window));

@@ -31,7 +31,7 @@ impl ProbeExplainer {
         measure: impl FnOnce(Arc<ProbeExplainer>) -> T,
     ) -> Result<(T, Result<Explanations>)> {
         let recorder = start_recorder(&Watch::Tasks(Vec::new()), above.unwrap_or(initial))?;
-        let probes = Arc::new(ProbeExplainer::new(recorder, above, initial)?);
+        let probes = Arc::new(ProbeExplainer::new(recorder, above, initial));
         let summarizer = Summarizer::new(machine, above.is_some());
         let ended = AtomicBool::new(false);
         let (measured, collected) = std::thread::scope(|scope| {
@@ -107,9 +107,6 @@ impl<'a> Collector<'a> {
             let more = self.step(last)?;
             if last && !more {
                 return Ok((self.summarizer, self.thresholds.highest));
-            }
-            if !more {
-                self.probes.wait_for_windows()?;
             }
         }
     }

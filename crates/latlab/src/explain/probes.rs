@@ -13,18 +13,14 @@ use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
 use latlab_core::record::explained::{Explained, Explanations, History};
 use latlab_core::time::Nanos;
-use latlab_sys::poll::{self, Interest};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 /// The measuring threads, and the recorder that watches them.
 pub(crate) struct ProbeExplainer {
-    recorder: Mutex<Recorder>,
-    /// The recorder's ring buffer, to wait for windows while others use the recorder.
-    buffer: OwnedFd,
+    recorder: Recorder,
     /// By thread id.
     threads: Mutex<HashMap<u32, MeasuringThread>>,
     /// The threshold of the user; without one, the worst samples are explained.
@@ -48,18 +44,16 @@ struct MeasuringThread {
     samples: Histogram,
 }
 
-/// Longest time between two reads of windows. Each read wakes a CPU on which somebody may measure; the
-/// queues of samples hold ten times as much.
+/// Longest time that a read waits for windows of the recorder. Each read wakes a CPU on which somebody
+/// may measure; the queues of samples hold ten times as much.
 const PATIENCE: Nanos = Nanos::from_millis(100);
 
 impl Observer for ProbeExplainer {
     fn add_thread(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>> {
-        let mut recorder = lock(&self.recorder);
-        recorder.watch(thread).map_err(recorder_failed)?;
+        self.recorder.watch(thread).map_err(recorder_failed)?;
         if self.receives_all.load(SeqCst) {
-            recorder.set_threshold(Nanos(0)).map_err(recorder_failed)?;
+            self.recorder.set_threshold(Nanos(0)).map_err(recorder_failed)?;
         }
-        drop(recorder);
         let feed = Arc::new(Feed::new());
         let (pairing, samples) = (Pairing::default(), Histogram::new());
         let measuring = MeasuringThread { probe, cpu, feed: Arc::clone(&feed), pairing, samples };
@@ -79,22 +73,16 @@ impl Observer for ProbeExplainer {
 impl ProbeExplainer {
     /// An explainer for samples above `above`; without it, for the worst ones. `initial` is the
     /// threshold until enough samples are known to compute one.
-    pub(super) fn new(
-        recorder: Recorder,
-        above: Option<Nanos>,
-        initial: Nanos,
-    ) -> Result<ProbeExplainer> {
-        let buffer = recorder.as_fd().try_clone_to_owned();
-        Ok(ProbeExplainer {
-            recorder: Mutex::new(recorder),
-            buffer: buffer.map_err(recorder_failed)?,
+    pub(super) fn new(recorder: Recorder, above: Option<Nanos>, initial: Nanos) -> ProbeExplainer {
+        ProbeExplainer {
+            recorder,
             threads: Mutex::default(),
             above,
             initial,
             receives_all: AtomicBool::new(false),
             live: LiveSummary::default(),
             last: Mutex::default(),
-        })
+        }
     }
 
     /// Keeps the last events of a CPU before a sample, which was taken `until` after counting began.
@@ -102,7 +90,7 @@ impl ProbeExplainer {
         let threads = lock(&self.threads);
         let origins = threads.values().filter(|thread| thread.cpu == cpu);
         let origin = origins.map(|thread| thread.feed.origin()).max().unwrap_or_default();
-        let events = lock(&self.recorder).last_events(cpu);
+        let events = self.recorder.last_events(cpu);
         *lock(&self.last) = Some(LastEvents { cpu, until, origin, events });
     }
 
@@ -111,7 +99,7 @@ impl ProbeExplainer {
         let history = lock(&self.last).take().map(|last| summarizer.history(last));
         let samples = self.samples();
         let above = threshold::late_above(self.above, &samples).max(kept_above);
-        let mut explanations = summarizer.finish(samples.count(), above, &lock(&self.recorder));
+        let mut explanations = summarizer.finish(samples.count(), above, &self.recorder);
         let lost = lock(&self.threads).values().map(|one| one.feed.lost()).sum();
         add_lost_samples(&mut explanations.explained, lost);
         add_history(&mut explanations.explained, history);
@@ -153,21 +141,13 @@ impl ProbeExplainer {
     /// Tells the recorder to drop wake-ups that are not later than `above`, if it can know.
     pub(super) fn set_recorder_threshold(&self, above: Nanos) -> Result<()> {
         let above = if self.receives_all.load(SeqCst) { Nanos(0) } else { above };
-        lock(&self.recorder).set_threshold(above).map_err(recorder_failed)
-    }
-
-    /// Waits until there may be windows to read. Threads that are added meanwhile need the recorder, so
-    /// it is free.
-    pub(super) fn wait_for_windows(&self) -> Result<()> {
-        let buffer = [(self.buffer.as_fd(), Interest::Reading)];
-        poll::wait(&buffer, Some(PATIENCE)).map(drop).map_err(recorder_failed)
+        self.recorder.set_threshold(above).map_err(recorder_failed)
     }
 
     /// Reads windows of the recorder, and whether there are more.
     pub(super) fn read_windows(&self) -> Result<(Vec<Window>, bool)> {
         let mut windows = Vec::new();
-        let mut recorder = lock(&self.recorder);
-        let more = recorder.read(&mut |window| windows.push(window));
+        let more = self.recorder.read(PATIENCE, &mut |window| windows.push(window));
         Ok((windows, more.map_err(recorder_failed)?))
     }
 
@@ -232,31 +212,5 @@ impl MeasuringThread {
             window: pair.window,
         });
         late.collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use latlab_core::machine::Machine;
-    use latlab_sys::clock;
-
-    /// A thread that begins to measure needs it.
-    #[test]
-    fn recorder_is_free_while_its_windows_are_awaited() {
-        if !latlab_testing::bpf() {
-            return;
-        }
-        let machine = Machine::default();
-        let (free, explained) = ProbeExplainer::explain(None, Nanos(0), &machine, |probes| {
-            let is_free = |_: &u32| {
-                clock::sleep_for(Nanos::from_millis(7));
-                probes.recorder.try_lock().is_ok()
-            };
-            (0..50).filter(is_free).count()
-        })
-        .unwrap();
-        explained.unwrap();
-        assert!(free > 25, "{free} of 50 times");
     }
 }

@@ -141,7 +141,7 @@ impl TaskExplainer {
                 summarizer.add(LateWakeUp::from_window(window, origin));
             }
         };
-        let more = self.recorder.read(&mut add).map_err(recorder_failed)?;
+        let more = self.recorder.read(Nanos(0), &mut add).map_err(recorder_failed)?;
         self.late += late;
         if self.summarizer.above() > self.above {
             self.above = self.summarizer.above();

@@ -64,7 +64,7 @@ impl WakeUps {
     pub(crate) fn read(&mut self) -> Result<bool> {
         let windows = &mut self.windows;
         let mut take = |window: Window| windows.push(window);
-        self.recorder.read(&mut take).map_err(recorder_failed)
+        self.recorder.read(Nanos(0), &mut take).map_err(recorder_failed)
     }
 
     /// What was lost: a phrase for each kind.
