@@ -76,11 +76,12 @@ fn set((value, threads): &State) {
 pub(super) const OWN_JOURNALS: &str =
     "mount --bind \"$1/journals\" /run/latlab || exit; shift; exec \"$@\"";
 
-/// Whether latlab says that something is not as it was. A command that can't drop capabilities does not
-/// begin.
+/// Whether latlab says that something is not as it was, or that it does not begin to restore: without
+/// root's rights, or where it can't drop capabilities.
 pub(super) fn is_said(output: &Output) -> bool {
     let says = |words| [&output.stdout, &output.stderr].iter().any(|text| text.contains(words));
-    ["not restored", "can't be restored", "can't be dropped"].map(says).contains(&true)
+    let all = ["not restored", "can't be restored", "only root can restore", "can't be dropped"];
+    all.map(says).contains(&true)
 }
 
 impl Scene {
