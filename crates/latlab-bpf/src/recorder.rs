@@ -39,8 +39,8 @@ pub enum Detail {
     Sparse,
 }
 
-/// A recording in progress. The programs are removed when this is dropped or the process ends. A thread
-/// that waits for windows keeps no other from the rest.
+/// A recording in progress. The programs are removed when this is dropped or the process ends. While one
+/// thread waits for windows, others can do everything but read them.
 #[derive(Debug)]
 pub struct Recorder {
     /// Locked while windows are awaited.
@@ -170,7 +170,9 @@ impl Recorder {
     /// Sets the latency from which on a wake-up is late, for wake-ups from now on and for those not
     /// yet read.
     pub fn set_threshold(&self, threshold: Nanos) -> io::Result<()> {
-        lock(&self.received).threshold = threshold;
+        // One at a time: the programs and the reader get the same.
+        let mut received = lock(&self.received);
+        received.threshold = threshold;
         self.threshold
             .update(&ZERO, &threshold.0.to_ne_bytes(), MapFlags::ANY)
             .map_err(|error| io_error(&error))
@@ -196,6 +198,7 @@ impl Recorder {
             }
             let left = end - clock::now();
             if entries > 0 || left == Nanos(0) {
+                drop(ring);
                 windows.into_iter().for_each(take);
                 return Ok(entries >= BATCH);
             }

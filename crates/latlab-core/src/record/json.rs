@@ -46,17 +46,23 @@ struct Version {
     schema: Option<u64>,
 }
 
+/// Why no schema can be read from a text. Values that are skipped, as that of [`Version`] are, end in
+/// another error where the text ends.
+fn not_a_record(text: &str) -> RecordError {
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Err(e) if e.is_eof() && text.trim_start().starts_with('{') => {
+            RecordError::CutShort { line: e.line(), column: e.column() }
+        }
+        Err(e) => RecordError::Foreign(e.to_string()),
+        Ok(_) => RecordError::Foreign("it has no schema".to_owned()),
+    }
+}
+
 impl Record {
     /// Reads a record, and checks that it is complete and consistent.
     pub fn from_json(text: &str) -> Result<Record, RecordError> {
-        let version: Version = serde_json::from_str(text).map_err(|e| {
-            if e.is_eof() && text.trim_start().starts_with('{') {
-                RecordError::CutShort { line: e.line(), column: e.column() }
-            } else {
-                RecordError::Foreign(e.to_string())
-            }
-        })?;
-        match version.schema.ok_or_else(|| RecordError::Foreign("it has no schema".to_owned()))? {
+        let version: Version = serde_json::from_str(text).map_err(|_| not_a_record(text))?;
+        match version.schema.ok_or_else(|| not_a_record(text))? {
             older if older < u64::from(SCHEMA) => return Err(RecordError::TooOld(older)),
             newer if newer > u64::from(SCHEMA) => return Err(RecordError::TooNew(newer)),
             _ => {}

@@ -159,12 +159,12 @@ impl Adapter {
     pub(super) fn finish(mut self) -> Adapted {
         self.report_violations();
         let changes = self.applier.restore();
-        self.reporter.logger().wait_for_lock();
-        for Restored { knob, value } in self.applier.restored() {
-            self.reporter.log(&format!("{knob} restored to {value}"));
-        }
+        self.reporter.logger().be_patient();
         for Unrestored { knob, why } in self.applier.unrestored() {
             self.reporter.warn(format!("{knob} can't be restored yet: {why}"));
+        }
+        for Restored { knob, value } in self.applier.restored() {
+            self.reporter.log(&format!("{knob} restored to {value}"));
         }
         let complete = self.applier.unrestored().is_empty();
         Adapted { changes, warnings: self.reporter.take_warnings(), complete }

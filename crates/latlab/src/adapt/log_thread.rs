@@ -1,9 +1,11 @@
 //! The thread that writes log messages, so that a slow reader of them delays nobody.
 
 use crate::failure::{Result, failed, lock};
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, Builder, JoinHandle, Thread};
 use std::time::Duration;
 
@@ -11,8 +13,10 @@ use std::time::Duration;
 const CAPACITY: usize = 1024;
 /// Attempts to get the lock of the queue, which is only held briefly.
 const TRIES: u32 = 100;
-/// Longest wait for the thread at the end.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Longest wait for the thread at the end, and before by all messages then.
+const PATIENCE: Nanos = Nanos::from_secs(1);
+/// Time between two attempts to queue a message at the end.
+const PAUSE: Nanos = Nanos::from_millis(1);
 
 /// Sends messages to the log thread, without waiting for it.
 #[derive(Clone, Debug)]
@@ -24,8 +28,8 @@ struct Queue {
     messages: Mutex<Vec<String>>,
     /// Number of messages that were dropped.
     dropped: AtomicU64,
-    /// Whether a message waits for the lock of the queue.
-    patient: AtomicBool,
+    /// Until when a message waits for room, and for the lock of the queue.
+    patient_until: AtomicU64,
     stop: AtomicBool,
     writer: OnceLock<Thread>,
 }
@@ -48,7 +52,7 @@ impl Logger {
     /// Queues a message, or drops it if the queue is full.
     pub(crate) fn log(&self, message: &str) {
         let Some(queue) = &self.0 else { return };
-        if !queue.try_push(message) {
+        if !queue.push(message) {
             queue.dropped.fetch_add(1, Relaxed);
         }
         if let Some(writer) = queue.writer.get() {
@@ -56,11 +60,12 @@ impl Logger {
         }
     }
 
-    /// From now on a message waits for the lock of the queue, which a preempted holder may keep for a
-    /// while: nothing is urgent any more, and every message matters.
-    pub(crate) fn wait_for_lock(&self) {
+    /// Has messages wait for room in the queue and for its lock, which a preempted holder may keep for
+    /// a while: nothing is urgent any more, and every message matters. All of them wait for a second
+    /// at most.
+    pub(crate) fn be_patient(&self) {
         if let Some(queue) = &self.0 {
-            queue.patient.store(true, Relaxed);
+            queue.patient_until.store((clock::now() + PATIENCE).0, Relaxed);
         }
     }
 
@@ -95,34 +100,42 @@ impl Drop for LogThread {
         let Some(thread) = self.thread.take() else { return };
         thread.thread().unpark();
         // A thread that does not end in time is left to the end of the process.
-        if self.ended.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Disconnected) {
+        let patience = Duration::from_nanos(PATIENCE.0);
+        if self.ended.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Disconnected) {
             let _ = thread.join();
         }
     }
 }
 
 impl Queue {
-    /// Whether there was room, and the lock was free.
-    fn try_push(&self, message: &str) -> bool {
-        let Some(mut messages) = self.lock() else { return false };
-        let fits = messages.len() < CAPACITY;
-        if fits {
-            messages.push(message.to_owned());
+    /// Whether the message is queued now, or in time.
+    fn push(&self, message: &str) -> bool {
+        loop {
+            if self.try_push(message) {
+                return true;
+            }
+            if clock::now().0 >= self.patient_until.load(Relaxed) {
+                return false;
+            }
+            clock::sleep_for(PAUSE);
         }
-        fits
     }
 
-    /// The lock. A preempted holder is waited for only where nothing is urgent.
-    fn lock(&self) -> Option<MutexGuard<'_, Vec<String>>> {
-        let attempt = |_| {
-            let held = self.messages.try_lock().ok();
-            held.or_else(|| {
+    /// Whether there was room. The holder of the lock may have been preempted, and is not waited
+    /// for.
+    fn try_push(&self, message: &str) -> bool {
+        for _ in 0..TRIES {
+            let Ok(mut messages) = self.messages.try_lock() else {
                 std::hint::spin_loop();
-                None
-            })
-        };
-        let held = (0..TRIES).find_map(attempt);
-        held.or_else(|| self.patient.load(Relaxed).then(|| lock(&self.messages)))
+                continue;
+            };
+            let fits = messages.len() < CAPACITY;
+            if fits {
+                messages.push(message.to_owned());
+            }
+            return fits;
+        }
+        false
     }
 
     /// Writes messages until the thread is to stop and all of them are written.
@@ -152,8 +165,6 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::time::Nanos;
-    use latlab_sys::clock;
 
     /// Messages that were read, by a reader that is blocked while a test holds the lock.
     static READ: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -182,20 +193,34 @@ mod tests {
     }
 
     #[test]
-    fn message_at_the_end_waits_for_a_preempted_holder_of_the_queue() {
+    fn message_at_the_end_waits_for_a_preempted_holder_and_for_room() {
         let thread = LogThread::start(|_| ()).unwrap();
         let logger = thread.logger();
-        let held = lock(&thread.queue.messages);
+        let mut held = lock(&thread.queue.messages);
         logger.log("urgent");
         assert_eq!(logger.dropped(), 1);
-        logger.wait_for_lock();
+        logger.be_patient();
+        held.resize(CAPACITY, String::new());
         thread::scope(|scope| {
             let last = scope.spawn(|| logger.log("can't be restored"));
             clock::sleep_for(Nanos::from_millis(20));
             drop(held);
+            // The writer sleeps until there is news.
+            thread.thread.as_ref().unwrap().thread().unpark();
             last.join().unwrap();
         });
         assert_eq!(logger.dropped(), 1);
+    }
+
+    #[test]
+    fn messages_at_the_end_wait_for_a_second_at_most() {
+        let thread = LogThread::start(|_| ()).unwrap();
+        let logger = thread.logger();
+        let held = lock(&thread.queue.messages);
+        logger.be_patient();
+        (0..1_000).for_each(|_| logger.log("can't be restored"));
+        drop(held);
+        assert_eq!(logger.dropped(), 1_000);
     }
 
     #[test]

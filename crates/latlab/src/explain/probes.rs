@@ -15,7 +15,6 @@ use latlab_core::record::explained::{Explained, Explanations, History};
 use latlab_core::time::Nanos;
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 /// The measuring threads, and the recorder that watches them.
@@ -29,7 +28,7 @@ pub(crate) struct ProbeExplainer {
     initial: Nanos,
     /// Whether the recorder can't know how late a wake-up was: the interrupt of a device was due
     /// before.
-    receives_all: AtomicBool,
+    receives_all: Mutex<bool>,
     live: LiveSummary,
     /// The events before the sample that ended the measurement.
     last: Mutex<Option<LastEvents>>,
@@ -51,9 +50,11 @@ const PATIENCE: Nanos = Nanos::from_millis(100);
 impl Observer for ProbeExplainer {
     fn add_thread(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>> {
         self.recorder.watch(thread).map_err(recorder_failed)?;
-        if self.receives_all.load(SeqCst) {
+        let receives_all = lock(&self.receives_all);
+        if *receives_all {
             self.recorder.set_threshold(Nanos(0)).map_err(recorder_failed)?;
         }
+        drop(receives_all);
         let feed = Arc::new(Feed::new());
         let (pairing, samples) = (Pairing::default(), Histogram::new());
         let measuring = MeasuringThread { probe, cpu, feed: Arc::clone(&feed), pairing, samples };
@@ -62,7 +63,7 @@ impl Observer for ProbeExplainer {
     }
 
     fn receive_all(&self) {
-        self.receives_all.store(true, SeqCst);
+        *lock(&self.receives_all) = true;
     }
 
     fn so_far(&self) -> Option<Explanations> {
@@ -79,7 +80,7 @@ impl ProbeExplainer {
             threads: Mutex::default(),
             above,
             initial,
-            receives_all: AtomicBool::new(false),
+            receives_all: Mutex::default(),
             live: LiveSummary::default(),
             last: Mutex::default(),
         }
@@ -140,7 +141,8 @@ impl ProbeExplainer {
 
     /// Tells the recorder to drop wake-ups that are not later than `above`, if it can know.
     pub(super) fn set_recorder_threshold(&self, above: Nanos) -> Result<()> {
-        let above = if self.receives_all.load(SeqCst) { Nanos(0) } else { above };
+        let receives_all = lock(&self.receives_all);
+        let above = if *receives_all { Nanos(0) } else { above };
         self.recorder.set_threshold(above).map_err(recorder_failed)
     }
 

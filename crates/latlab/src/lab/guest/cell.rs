@@ -179,11 +179,11 @@ impl Cell {
         }
         if self.job.may_lack() {
             // What can't be read may be there.
-            let has =
-                |name: &String| match module::closure(&self.kernel, std::slice::from_ref(name)) {
-                    Err(Failure::Unsupported(_)) => Ok(false),
-                    found => found.map(|_| true),
-                };
+            let kernel = &self.kernel;
+            let has = |name: &String| match module::closure(kernel, std::slice::from_ref(name)) {
+                Err(Failure::Unsupported(_)) => Ok(false),
+                found => found.map(|_| true),
+            };
             let has = names.iter().map(has).collect::<Result<Vec<bool>>>()?;
             names =
                 names.into_iter().zip(has).filter_map(|(name, has)| has.then_some(name)).collect();
@@ -265,7 +265,7 @@ impl Cell {
     /// Refuses the modules of a profile for a kernel that came without modules: nothing tells whether
     /// it has these built in.
     fn check_modules(&self, named: &[String]) -> Result<()> {
-        if named.is_empty() || self.kernel.modules.is_some() {
+        if named.is_empty() || self.kernel.contents()?.have_modules() {
             return Ok(());
         }
         let (target, named, kernel) = (&self.target, named.join(", "), &self.kernel.name);
@@ -362,7 +362,9 @@ fn folder_on_disk(needs: &Needs) -> Result<Option<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::kernel::store::modules_place;
     use crate::session::Accel;
+    use latlab_sys::file;
     use serde_json::json;
     use std::collections::BTreeSet;
 
@@ -450,8 +452,10 @@ mod tests {
     #[test]
     fn missing_module_is_left_out_when_parts_may_be_skipped() {
         let folder = tempfile::tempdir().unwrap();
-        let modules = Some(folder.path().to_owned());
-        let kernel = Kernel { modules, ..Kernel::bare(folder.path()) };
+        let place = folder.path().join(modules_place("6.1-bare"));
+        std::fs::create_dir_all(&place).unwrap();
+        file::write_atomically(&place.join("modules.order"), b"").unwrap();
+        let kernel = Kernel::bare(folder.path());
         let modules = |skip_missing: bool| {
             let plan = json!({
                 "probes": [], "loads": [],

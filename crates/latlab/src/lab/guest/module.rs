@@ -28,10 +28,14 @@ pub(crate) struct Module {
 /// A module is found by its name, with `-` or `_`. A cryptographic algorithm is also found by the
 /// alias with which the kernel requests it, such as `crypto-crc32c`.
 pub(crate) fn closure(kernel: &Kernel, wanted: &[String]) -> Result<Vec<Module>> {
-    if wanted.is_empty() || kernel.modules.is_none() {
+    if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let mut kernel = Modules::of(kernel)?;
+    let contents = kernel.contents()?;
+    if !contents.have_modules() {
+        return Ok(Vec::new());
+    }
+    let mut kernel = Modules::of(kernel, contents)?;
     let mut order = Order::default();
     for name in wanted {
         if !order.add(&mut kernel, name)? {
@@ -94,8 +98,7 @@ struct Modules<'a> {
 }
 
 impl<'a> Modules<'a> {
-    fn of(kernel: &'a Kernel) -> Result<Modules<'a>> {
-        let contents = kernel.contents()?;
+    fn of(kernel: &'a Kernel, contents: Contents<'a>) -> Result<Modules<'a>> {
         let folder = PathBuf::from(modules_place(&kernel.release));
         // A module in updates/ comes later and replaces the one in kernel/.
         let all = contents.paths().filter(|path| path.starts_with(&folder));
@@ -274,8 +277,7 @@ mod tests {
 
         /// The kernel with the files that are there now.
         fn kernel(&self) -> Kernel {
-            let folder = self.0.path().to_owned();
-            Kernel { modules: Some(folder.clone()), ..Kernel::bare(&folder) }
+            Kernel::bare(self.0.path())
         }
 
         fn modules(&self, wanted: &[&str]) -> Result<Vec<Module>> {
@@ -323,8 +325,7 @@ mod tests {
         folder.put("modules.builtin.modinfo", b"crc.author=X\0crc.alias=crypto-crc32c\0");
         let loaded = folder.closure(&["virtio_blk", "fs_four"]).unwrap();
         assert_eq!(loaded, ["crc16", "journal", "fs_four"]);
-        let bare = Kernel::bare(folder.0.path());
-        assert!(closure(&bare, &["anything".to_owned()]).unwrap().is_empty());
+        assert!(Folder::new().closure(&["anything"]).unwrap().is_empty());
     }
 
     #[test]
@@ -343,6 +344,8 @@ mod tests {
         assert!(load("fs_four").contains("crc16.ko: it was changed"), "{}", load("fs_four"));
         folder.put("kernel/lib/new.ko", &module(&[]));
         assert!(load("new").contains("no module new"), "{}", load("new"));
+        std::fs::remove_dir_all(folder.0.path().join("lib")).unwrap();
+        assert!(load("fs_four").contains("No such file"), "{}", load("fs_four"));
     }
 
     #[test]

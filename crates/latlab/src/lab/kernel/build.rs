@@ -87,6 +87,7 @@ pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> R
         && facts.origin.what == recipe.digest
         && facts.origin.version == package.version
         && headers::are_with(&kernel)?
+        && kernel.is_intact()?
     {
         return Ok(Fetched::Known(kernel));
     }

@@ -1,6 +1,7 @@
 //! The files of a kernel in the cache besides the one that QEMU boots: its modules and its
 //! configuration. Their digests are in a list that sha256sum(1) can check.
 
+use super::store::modules_place;
 use super::{Kernel, digest};
 use crate::failure::{Failure, Result, failed};
 use crate::lab::seal::Seal;
@@ -48,7 +49,8 @@ impl Kernel {
     pub(crate) fn contents(&self) -> Result<Contents<'_>> {
         let path = self.folder.join(LIST);
         if !self.contents.holds(&path).map_err(|e| at(&path, e))? {
-            return Err(self.was_changed(&path));
+            let why = format!("the kernel {} was changed meanwhile: run latlab again", self.name);
+            return Err(Failure::Failed(why));
         }
         let text = std::fs::read_to_string(&path).map_err(|e| at(&path, e))?;
         let entries = text.lines().filter_map(|line| line.split_once("  "));
@@ -56,6 +58,7 @@ impl Kernel {
         Ok(Contents { kernel: self, digests })
     }
 
+    /// A change of a file that its list does not know.
     fn was_changed(&self, path: &Path) -> Failure {
         let (path, name) = (path.display(), &self.name);
         Failure::Failed(format!(
@@ -82,6 +85,12 @@ impl Contents<'_> {
         } else {
             Err(self.kernel.was_changed(&path))
         }
+    }
+
+    /// Whether the kernel came with modules.
+    pub(crate) fn have_modules(&self) -> bool {
+        let folder = modules_place(&self.kernel.release);
+        self.paths().any(|path| path.starts_with(&folder))
     }
 
     /// The whole path of a file.
@@ -118,6 +127,7 @@ mod tests {
         let contents = kernel.contents().unwrap();
         let one = Path::new("lib/modules/6.1-bare/kernel/one.ko");
         assert_eq!(contents.paths().collect::<Vec<_>>(), [Path::new("config"), one]);
+        assert!(contents.have_modules());
         assert_eq!(contents.read(one).unwrap().unwrap(), b"one");
         assert_eq!(contents.read(Path::new("headers/Makefile")), Ok(None));
     }
@@ -133,7 +143,7 @@ mod tests {
         let text = std::fs::read_to_string(folder.join(LIST)).unwrap();
         put(folder, LIST, &text.replace("one.ko", "two.ko"));
         let Err(said) = kernel.contents() else { panic!("the list was changed") };
-        assert!(said.to_string().contains("SHA256SUMS: it was changed"), "{said}");
+        assert!(said.to_string().contains("was changed meanwhile"), "{said}");
     }
 
     #[test]

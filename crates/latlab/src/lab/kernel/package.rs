@@ -26,6 +26,7 @@ pub(crate) fn fetch(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     let itself = Source::Package(found.name.clone());
     if let Some((kernel, facts)) = store.newest(&itself)?
         && facts.origin.version == found.version
+        && kernel.is_intact()?
     {
         store::serve(&kernel, facts, asked)?;
         return Ok(Fetched::Known(kernel));

@@ -91,13 +91,13 @@ fn adapt_takes_no_failed_read_for_the_end_of_a_thread() {
     let (listing, traced) = run_with(&[lists.as_slice(), &inject].concat());
     assert!(traced.contains("(INJECTED)"), "no call has failed: {listing:?}");
     assert!(listing.stderr.contains("restored to fifo"), "{listing:?}");
-    // Some of its last looks at policies, but for those with which it ends. One at a time: the calls by
-    // which it would restore a thread succeed.
+    // Some of its looks at policies, but for those with which it ends. One at a time: the calls by which
+    // it would restore a thread succeed. On a busy machine it looks less often.
     let (_, traced) = run_with(&["-e", "trace=sched_getattr"]);
     let mut calls = BTreeMap::<&str, usize>::new();
     traced.lines().for_each(|line| *calls.entry(line.split(' ').next().unwrap()).or_default() += 1);
     let most = calls.into_values().max().expect("it looks at policies");
-    let inject = format!("inject=sched_getattr:error=EPERM:when={}..{}+5", most - 40, most - 15);
+    let inject = format!("inject=sched_getattr:error=EPERM:when={}..{}+5", most / 4, most - 15);
     let (looking, traced) = run_with(&["-e", "trace=sched_getattr", "-e", &inject]);
     assert!(traced.contains("(INJECTED)"), "no call has failed: {looking:?}");
 }
