@@ -58,7 +58,7 @@ impl Kernel {
         Ok(Contents { kernel: self, digests })
     }
 
-    /// A change of a file that its list does not know.
+    /// The refusal of a file that differs from the list.
     fn was_changed(&self, path: &Path) -> Failure {
         let (path, name) = (path.display(), &self.name);
         Failure::Failed(format!(

@@ -6,7 +6,8 @@ use latlab_core::record::Record;
 use std::fs;
 
 /// Each wake-up on CPU 0, while threads of one process on both CPUs unmap memory and ask for barriers.
-/// While the recorder was not free for the measuring thread, QEMU's turns let that wait for minutes.
+/// A lock that one thread takes again and again is hardly ever free in the turn of the other CPU: while
+/// the recorder had such a lock, the run took minutes or did not end.
 fn explained(profile: &str) -> Record {
     let mut explain = command("explain --traced --json --above 1us cyclic --load ipi --count 2000");
     let output = run(explain.args(["--cpus", "0", "--on"]).arg(format!("lab:{profile}")));
