@@ -251,6 +251,8 @@ fn guest_that_panics_is_reported() {
     let output = run(command("exec --on lab:rt --").arg(program));
     assert_eq!(output.code(), Some(2), "{output:?}");
     assert!(output.stderr.contains("lab:rt: the guest's kernel panicked (sysrq"), "{output:?}");
+    // Where it happened: the report's callers, not only the registers at its end.
+    assert!(output.stderr.contains("sysrq_handle_crash"), "{output:?}");
 }
 
 #[test]

@@ -174,24 +174,17 @@ impl Guest {
         format!("QEMU ended with {status}: {last}")
     }
 
-    /// A failure with the time after which the guest was lost, and the end of its console.
+    /// A failure with the time after which the guest was lost, and what its console says.
     fn lost(&self, why: &str) -> Failure {
         let after = Nanos::from_millis(self.age().0 / 1_000_000);
         self.described(&format!("{why} after {after}"))
     }
 
     fn described(&self, why: &str) -> Failure {
-        const SHOWN: usize = 8;
         /// Bytes of longer lines.
-        const MOST: u64 = 4096;
+        const MOST: u64 = 16 << 10;
         let console = lines(&end_of(&self.outputs.console, MOST).unwrap_or_default());
-        let lines = &console[console.len().saturating_sub(SHOWN)..];
-        let console = if lines.is_empty() {
-            "its console is empty".to_owned()
-        } else {
-            format!("the end of its console:\n  {}", lines.join("\n  "))
-        };
-        Failure::Failed(format!("{}: {why}; {console}", self.target))
+        Failure::Failed(format!("{}: {why}; {}", self.target, told(&console)))
     }
 
     fn console_lines(&self) -> Vec<String> {
@@ -199,8 +192,57 @@ impl Guest {
     }
 }
 
+/// What a console says of a failure: the kernel's first report of a fault, which names the function
+/// and its callers, or else the end.
+fn told(console: &[String]) -> String {
+    /// Lines of a report, which has some sixty with registers and modules.
+    const REPORT: usize = 60;
+    const END: usize = 8;
+    let fault = console.iter().position(|line| FAULTS.iter().any(|word| line.contains(word)));
+    let (what, shown) = match fault {
+        Some(first) => ("its console", &console[first..console.len().min(first + REPORT)]),
+        None => ("the end of its console", &console[console.len().saturating_sub(END)..]),
+    };
+    match shown {
+        [] => "its console is empty".to_owned(),
+        lines => format!("{what}:\n  {}", lines.join("\n  ")),
+    }
+}
+
+/// Words in the first line of the kernel's report of a fault, on x86 and arm64.
+const FAULTS: [&str; 8] = [
+    "BUG:",
+    "kernel BUG at",
+    "Oops:",
+    "general protection",
+    "Unable to handle kernel",
+    "Internal error:",
+    "double fault",
+    "Kernel panic",
+];
+
 /// The lines of a console that are not empty.
 fn lines(console: &str) -> Vec<String> {
     let lines = console.lines().map(str::trim_end).filter(|line| !line.is_empty());
     lines.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_of_a_fault_is_shown_from_its_first_line() {
+        let line = |n| format!("line {n}");
+        let mut console: Vec<String> = (0..30).map(line).collect();
+        let end = told(&console);
+        assert!(end.starts_with("the end of its console:\n  line 22\n"), "{end}");
+        assert!(end.ends_with("line 29"));
+        console[3] = "BUG: kernel NULL pointer dereference, address: 0".to_owned();
+        console.extend((30..100).map(line));
+        let fault = told(&console);
+        assert!(fault.starts_with("its console:\n  BUG: kernel NULL"), "{fault}");
+        assert!(fault.ends_with("\n  line 62"), "{fault}");
+        assert_eq!(told(&[]), "its console is empty");
+    }
 }
