@@ -83,6 +83,9 @@ pub(crate) struct Running {
 
 /// Longest time that a test waits for something, on the busiest machine.
 const PATIENCE: Duration = Duration::from_mins(5);
+/// Longest time until a program ends: latlab itself ends a guest that hangs after some ten minutes, and
+/// says more of it.
+const LONGEST: Duration = Duration::from_mins(12);
 const STEP: Duration = Duration::from_millis(5);
 
 impl Running {
@@ -119,10 +122,14 @@ impl Running {
         });
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("it is a child process").is_some()
+    }
+
     /// Waits for the end of the program.
     pub(crate) fn finish(mut self) -> Output {
         let mut status = None;
-        wait_until(&format!("{self:?} ends"), || {
+        wait_at_most(LONGEST, &format!("{self:?} ends"), || {
             status = self.child.try_wait().expect("it is a child process");
             status.is_some()
         });
@@ -218,10 +225,14 @@ pub(crate) fn send(signal: &str, pid: u32) {
 }
 
 /// Waits until `condition` is true. `what` describes it in the error message.
-pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    wait_at_most(PATIENCE, what, condition);
+}
+
+fn wait_at_most(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        assert!(start.elapsed() < patience, "not within {patience:?}: {what}");
         pause(STEP);
     }
 }

@@ -2,7 +2,7 @@
 //! starts.
 
 use crate::program::{
-    Running, capabilities, command, folder, lock_machine, root, run, wait_until, workers,
+    Running, capabilities, command, folder, lock_machine, root, wait_until, workers,
 };
 use std::fs;
 use std::path::Path;
@@ -65,10 +65,14 @@ fn program_of_a_load_keeps_all_capabilities() {
     let _lock = lock_machine();
     let folder = folder();
     let path = folder.path().join("status");
-    let script = format!("cp /proc/$$/status {}; exec sleep 60", path.display());
+    let to = path.display();
+    let script = format!("cp /proc/$$/status {to}.part; mv {to}.part {to}; exec sleep 60");
     let load = format!("exec:sh -c '{script}'");
-    let words = "run --policy other --cpus 0 --for 50ms --load";
-    assert_eq!(run(command(words).arg(load)).code(), Some(0));
+    let mut run = Running::start(command("run --policy other --cpus 0 --for 60s --load").arg(load));
+    run.wait_until_measuring();
+    wait_until("the load has written its status", || path.exists());
+    run.signal("INT");
+    assert_eq!(run.finish().code(), Some(4));
     let status = |path: &Path| {
         let text = fs::read_to_string(path).expect("cp has written it");
         text.lines().find(|line| line.starts_with("CapPrm")).map(str::to_owned)

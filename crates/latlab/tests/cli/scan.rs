@@ -1,8 +1,8 @@
 //! Scans: non-preemptible sections of calls, and calls that hang.
 
 use super::program::{
-    LATLAB, Running, assert_repeats, command, folder, latlab, lock_machine, pause, root, run,
-    running, wait_until,
+    LATLAB, Running, assert_repeats, command, folder, latlab, lock_machine, root, run, running,
+    wait_until,
 };
 use latlab_core::record::Record;
 use latlab_core::scan::{Interrupt, Scan, Section};
@@ -10,7 +10,6 @@ use latlab_core::time::Nanos;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 /// Parses records that were printed one after another.
 fn records(text: &str) -> Vec<Record> {
@@ -125,10 +124,20 @@ fn call_that_hangs_is_ended_and_leaves_nothing() {
     wait_until("no process of the scan is left", || running(&program).is_empty());
 }
 
-/// Waits until the scan has a process that makes calls.
-fn wait_until_scanning(program: &Path, scan: &Running) {
-    wait_until("the call is made", || running(program).iter().any(|pid| *pid != scan.pid()));
-    pause(Duration::from_millis(500));
+/// Waits until the scan has measured some points. Its Producer sleeps once for each.
+fn wait_until_scanning(scan: &Running) {
+    const SLEEPS: u64 = 100;
+    let threads = format!("/proc/{}/task", scan.pid());
+    let sleeps = |thread: PathBuf| {
+        let status = fs::read_to_string(thread.join("status")).ok()?;
+        let is_producer = status.starts_with("Name:\tproducer\n");
+        let (_, count) = status.split_once("\nvoluntary_ctxt_switches:\t")?;
+        is_producer.then(|| count.split('\n').next()?.parse::<u64>().ok()).flatten()
+    };
+    wait_until("points are measured", || {
+        let threads = fs::read_dir(&threads).into_iter().flatten().flatten();
+        threads.filter_map(|thread| sleeps(thread.path())).any(|count| count >= SLEEPS)
+    });
 }
 
 #[test]
@@ -143,7 +152,7 @@ fn scan_keeps_points_after_sigint_and_leaves_nothing_after_sigkill() {
     let start = || {
         let words = "scan fork --for 60s --repeat 10000 --json";
         let scan = Running::start(Command::new(&program).args(words.split(' ')));
-        wait_until_scanning(&program, &scan);
+        wait_until_scanning(&scan);
         scan
     };
     let scan = start();

@@ -1,6 +1,8 @@
 //! Snapshots: what a guest measures does not depend on them, and damaged ones are made anew.
 
-use super::program::{Missing, command, entries, folder, latlab, not_run, root, run, wait_until};
+use super::program::{
+    Missing, Running, command, entries, folder, latlab, not_run, root, run, wait_until,
+};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -129,24 +131,32 @@ fn snapshot_is_left_out_on_a_full_disk() {
     assert_eq!(output.stderr, format!("latlab: lab:rt: {said}\n"));
 }
 
+fn drafts(cache: &Cache) -> Vec<PathBuf> {
+    let all = fs::read_dir(cache.path("snapshots")).into_iter().flatten().flatten();
+    let draft = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".draft");
+    all.filter(draft).map(|entry| entry.path()).collect()
+}
+
+/// Kills a latlab that writes a snapshot. Returns whether it had not finished it.
+fn is_killed_while_writing(cache: &Cache) -> bool {
+    let mut killed = Running::start(&mut cache.command(""));
+    wait_until("a snapshot is being written", || {
+        let is_writing = drafts(cache).iter().any(|draft| draft.join("memory").exists());
+        is_writing || killed.has_ended()
+    });
+    killed.signal("KILL");
+    killed.finish();
+    drafts(cache).len() == 1
+}
+
 #[test]
 fn snapshot_half_written_by_a_killed_latlab_is_made_anew() {
-    let cache = Cache::new();
-    let killed = super::program::Running::start(&mut cache.command(""));
-    let drafts = || {
-        let all = fs::read_dir(cache.path("snapshots")).into_iter().flatten().flatten();
-        let draft =
-            |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".draft");
-        all.filter(draft).map(|entry| entry.path()).collect::<Vec<_>>()
-    };
-    let is_writing = || drafts().iter().any(|draft| draft.join("memory").exists());
-    wait_until("a snapshot is being written", is_writing);
-    killed.signal("KILL");
-    assert_eq!(killed.finish().code(), None);
-    assert_eq!(drafts().len(), 1, "the kill came in time");
+    // The kill may come too late on a busy machine.
+    let killed = (0..5).map(|_| Cache::new()).find(is_killed_while_writing);
+    let cache = killed.expect("one of five kills comes in time");
     let cold = run(&mut cache.command(" --cold")).stdout;
     assert_eq!(cache.says(&cold), "");
-    assert_eq!(drafts(), Vec::<PathBuf>::new());
+    assert_eq!(drafts(&cache), Vec::<PathBuf>::new());
     assert_eq!(cache.says(&cold), "");
     let listed = run(command("kernel list").env("XDG_CACHE_HOME", cache.0.path())).stdout;
     assert!(listed.contains("\nSnapshots of booted guests: 1, "), "{listed}");

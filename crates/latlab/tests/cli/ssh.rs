@@ -252,7 +252,9 @@ fn killed_measurement_leaves_a_record_of_the_last_minute() {
         let series = &record.series[0];
         let worst = record.worst.iter().map(|sample| sample.latency).max();
         let seen = series.timeline.points().map(|(_, latency)| latency).max();
-        assert!(series.counts.recorded > 10_000, "{series:?}");
+        // Most of a minute. Before 28 November 2026, 10 000 samples, of which a busy machine has fewer.
+        let periods = series.counts.recorded + series.counts.missed;
+        assert!(periods > 30_000, "{series:?}");
         let there = (worst.is_some(), seen.is_some(), !series.schedule.policy.is_empty());
         assert_eq!(there, (true, true, true), "{}: {:?}", out.display(), record.explained);
         assert_eq!(record.explained.is_some(), record.plan.explain.is_some());
@@ -329,7 +331,8 @@ fn agent_that_is_killed_is_reported() {
 fn remote_run_over_its_limit_ends_on_both_sides() {
     let Some(host) = Host::plain() else { return };
     let _lock = lock_machine();
-    let words = "run --on ssh:board --policy other --for 60s --limit 5s";
+    // Long enough to log in and to copy latlab beside other tests.
+    let words = "run --on ssh:board --policy other --for 60s --limit 20s";
     let output = run(&mut host.latlab(words));
     output.assert_refused(2, &["--limit", "ssh board 'cat "]);
     wait_until("the agent ends", || host.left()[0].join("record.json").exists());
