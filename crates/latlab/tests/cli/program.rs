@@ -84,7 +84,7 @@ pub(crate) struct Running {
 /// Longest time that a test waits for something, on the busiest machine.
 const PATIENCE: Duration = Duration::from_mins(5);
 /// Longest time until a program ends: latlab itself ends a guest that hangs after some ten minutes, and
-/// says more of it.
+/// says more of it. Five minutes until 28 November 2026.
 const LONGEST: Duration = Duration::from_mins(12);
 const STEP: Duration = Duration::from_millis(5);
 

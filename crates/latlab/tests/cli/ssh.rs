@@ -331,7 +331,7 @@ fn agent_that_is_killed_is_reported() {
 fn remote_run_over_its_limit_ends_on_both_sides() {
     let Some(host) = Host::plain() else { return };
     let _lock = lock_machine();
-    // Long enough to log in and to copy latlab beside other tests.
+    // Long enough to log in and to copy latlab beside other tests; 5 s until 28 November 2026.
     let words = "run --on ssh:board --policy other --for 60s --limit 20s";
     let output = run(&mut host.latlab(words));
     output.assert_refused(2, &["--limit", "ssh board 'cat "]);

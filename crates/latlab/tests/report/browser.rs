@@ -7,6 +7,7 @@ use std::process::Command;
 /// Returns the page after its scripts have run, and the log of the browser.
 pub(super) fn browse(page: &Path) -> (String, String) {
     let profile = tempfile::tempdir().unwrap();
+    // Beside other tests it needs longer than alone; 60 s until 28 November 2026.
     let output = Command::new("timeout")
         .args(["180", "/usr/bin/chromium", "--headless=new", "--no-sandbox"])
         .args(["--disable-gpu", "--disable-quic", "--no-first-run"])

@@ -181,7 +181,7 @@ impl Guest {
     }
 
     fn described(&self, why: &str) -> Failure {
-        /// Bytes of longer lines.
+        /// Bytes that are read of its end.
         const MOST: u64 = 16 << 10;
         let console = lines(&end_of(&self.outputs.console, MOST).unwrap_or_default());
         Failure::Failed(format!("{}: {why}; {}", self.target, told(&console)))
