@@ -45,7 +45,7 @@ pub(crate) struct Profile {
     /// The guest's memory: whole mebibytes, as QEMU takes it.
     #[serde(default = "memory", deserialize_with = "size")]
     pub(crate) memory: Bytes,
-    /// The guest's processors. In instruction time several processors take turns, so that one waits
+    /// The guest's processors. Where QEMU translates, several processors take turns, so that one waits
     /// for another as no real processor does: useful for races, not for latencies.
     #[serde(default = "cpus")]
     pub(crate) cpus: u32,

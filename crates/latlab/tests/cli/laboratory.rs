@@ -148,6 +148,28 @@ fn virtual_machine_in_wall_clock_time_is_recorded_as_virtualized() {
     assert_eq!(output.record().machine.time_domain, TimeDomain::Virtualized);
 }
 
+/// The kernel replaces an instruction whenever it begins or stops to count the run time of BPF programs.
+/// While QEMU translated both CPUs at the same time, this guest's kernel panicked after 10 to 14 s.
+#[test]
+fn kernel_of_guest_with_two_cpus_changes_its_code_while_it_runs() {
+    let folder = folder();
+    let profile = folder.path().join("two.toml");
+    let text =
+        "summary = 'two CPUs'\nkernel = { package = 'linux-image-6.12-rt-amd64' }\ncpus = 2\n";
+    fs::write(&profile, text).expect("the folder can be written");
+    let script = "/latlab explain cyclic:interval=10ms,priority=80 --load hackbench --cpus 0 \
+                      --for 30s --above 1s >/dev/null & explain=$!
+        count=/proc/sys/kernel/bpf_stats_enabled changes=0
+        while [ -e /proc/$explain/exe ]; do
+            echo 1 >$count; echo 0 >$count; changes=$((changes + 2))
+        done
+        wait $explain && [ $changes -gt 20 ] && echo changed";
+    let words = "exec --accel tcg --limit 10min --with /bin/sh --on";
+    let mut exec = command(&format!("{words} vm:{}", profile.display()));
+    let output = run(exec.args(["--", "sh", "-c", script]));
+    assert_eq!((output.code(), output.stdout.as_str()), (Some(0), "changed\n"), "{output:?}");
+}
+
 /// `yes` runs until nobody reads what it writes, as it would here.
 #[test]
 fn guest_ends_when_nobody_reads_its_output() {

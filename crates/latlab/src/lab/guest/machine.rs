@@ -16,13 +16,17 @@ use std::process::Command;
 /// `softmmu/icount.c`). The two wait for each other only while QEMU records the guest for a replay;
 /// the recording itself is not wanted. QEMU can record guests with one processor only.
 ///
+/// In wall-clock time, too, one thread translates for all processors in turns. With a thread for
+/// each, QEMU 7.2 executes instructions that another processor has just replaced, and the guest's
+/// kernel panics (`Oops: int3`) soon after it changes its own code.
+///
 /// `Unsupported` where the architecture has no device that a part needs.
 pub(crate) fn arguments(cell: &Cell) -> Result<Vec<String>> {
     let arch = cell.kernel.arch;
     let (cpus, memory) = (cell.profile.cpus, cell.profile.memory.0 >> 20);
     let accel = match cell.time {
         GuestTime::Instructions => "-accel tcg -rtc base=2020-01-01,clock=vm",
-        GuestTime::Wall(Accel::Tcg) => "-accel tcg",
+        GuestTime::Wall(Accel::Tcg) => "-accel tcg,thread=single",
         GuestTime::Wall(Accel::Kvm) => "-accel kvm",
     };
     let clock = match (cell.time, cpus) {
