@@ -40,6 +40,9 @@ LIBRARIES := cc=gcc libc.a=libc6-dev libelf.a=libelf-dev libz.a=zlib1g-dev pkg-c
 FOREIGN := $(GNU)-gcc=gcc-$(subst _,-,$(GNU)) /usr/$(GNU)/lib/libc.a=libc6-dev-$(ARCH)-cross \
 	/usr/lib/$(GNU)/libelf.a=libelf-dev:$(ARCH) /usr/lib/$(GNU)/libz.a=zlib1g-dev:$(ARCH)
 
+# Tools for building kernels.
+KERNEL_TOOLS := cc=gcc flex=flex bison=bison bc=bc perl=perl xz=xz-utils pahole=dwarves libelf.a=libelf-dev
+
 # Tools of the tests.
 TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux \
 	setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server \
@@ -173,11 +176,11 @@ truth: $(CHARTS)
 	LATLAB_SCENES=$${LATLAB_SCENES:-250} cargo test --locked --package latlab --test cli -- --nocapture scenes:: check::overruns
 
 # Makes each system call of commands that change this machine or write files fail once, kills them
-# before each write, and kills all commands 500 times at random moments. Prints how many faults and
+# before each write, and kills sixteen commands 500 times at random moments. Prints how many faults and
 # kills there were. Takes hours; with LATLAB_FAULTS=10 every tenth call fails. LATLAB_UNDER_TEST=PATH
 # tests another program.
 torture: $(CHARTS)
-	tools/need $(LIBRARIES) $(TEST_TOOLS)
+	tools/need $(LIBRARIES) $(TEST_TOOLS) $(KERNEL_TOOLS)
 	LATLAB_FAULTS=$${LATLAB_FAULTS:-1} LATLAB_KILLS=$${LATLAB_KILLS:-500} \
 		cargo test --locked --package latlab --test cli faults:: -- --test-threads 1
 
@@ -200,7 +203,7 @@ deny:
 # The laboratory's own kernels, built from Debian's sources into the user's cache.
 KERNELS = monolithic preemptible lab-full
 kernels: $(LATLAB)
-	tools/need cc=gcc flex=flex bison=bison bc=bc perl=perl xz=xz-utils pahole=dwarves libelf.a=libelf-dev
+	tools/need $(KERNEL_TOOLS)
 	for kernel in $(KERNELS); do $(LATLAB) kernel build $$kernel || exit 1; done
 
 # Repeats the studies whose tables are in docs/results/. Takes four hours without cached results. The same

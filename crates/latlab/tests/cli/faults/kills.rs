@@ -31,34 +31,57 @@ const COMMANDS: &[(&str, u64)] = &[
     ),
     ("adapt --restore", 100),
     ("check --for 500ms -- chrt --fifo 1 python3 cycle.py", 3000),
+    ("bound --on lab:utime --count 20 --seeds 1 --fresh --svg out.svg", 3000),
+    ("exec --on lab:utime -- /bin/sleep 1", 2000),
 ];
+
+/// The same, in `make torture` only: it unpacks 150 MB each time. After half of this time it compiles.
+const BUILD: (&str, u64) = ("kernel build monolithic", 60_000);
 
 /// A study of two cells in the laboratory.
 pub(super) const STUDY: &str = "title = 'Two kernels'\npaper = ''\nredoes = ''\nabout = ''\n[plan]\nprobes = ['cyclic']\ncount = 20\n[[axis]]\n\
     name = 'kernel'\neach = [{ label = 'a', on = 'lab:utime' }, { label = 'b', on = 'lab:standard' }]\n\
     [[figure]]\nname = 'worst'\nprobe = 'cyclic'\n";
 
-/// The number of kills that come before the end of the command; `make torture` sets it to 500.
-fn kills() -> usize {
-    let number = std::env::var("LATLAB_KILLS").ok();
-    number.map_or(COMMANDS.len(), |text| text.parse().expect("LATLAB_KILLS is a number"))
+/// The commands, and the number of kills that come before their end; `make torture` sets it to 500.
+fn plan() -> (Vec<(&'static str, u64)>, usize) {
+    match std::env::var("LATLAB_KILLS") {
+        Ok(number) => {
+            let commands = COMMANDS.iter().copied().chain([BUILD]);
+            (commands.collect(), number.parse().expect("LATLAB_KILLS is a number"))
+        }
+        Err(_) => (COMMANDS.to_vec(), COMMANDS.len()),
+    }
 }
 
-/// A package with the smallest kernel, in an archive that apt reads from the folder. Returns apt's
-/// configuration.
+/// An archive that apt reads from the folder: the packages in its `repo`, and one with the smallest
+/// kernel. Returns apt's configuration.
 pub(super) fn archive(folder: &Path) -> PathBuf {
     let script = "set -e; mkdir -p p/DEBIAN p/boot repo lists/partial cache/archives/partial
         cp vmlinux p/boot/vmlinuz-6.1.9
         printf 'Package: linux-image-6.1.9-latlab\\nVersion: 1\\nArchitecture: amd64\\nMaintainer: n\\nDescription: n\\n' >p/DEBIAN/control
         dpkg-deb --build p repo/linux.deb >/dev/null
-        { cat p/DEBIAN/control; echo 'Filename: ./linux.deb'; echo \"Size: $(stat -c %s repo/linux.deb)\"
-          echo \"SHA256: $(sha256sum repo/linux.deb | cut -d' ' -f1)\"; } >repo/Packages
+        for deb in repo/*.deb; do
+            dpkg-deb --field $deb
+            echo \"Filename: ./${deb##*/}\"; echo \"Size: $(stat -c %s $deb)\"
+            echo \"SHA256: $(sha256sum $deb | cut -d' ' -f1)\"; echo
+        done >repo/Packages
         echo \"deb [trusted=yes] file:$PWD/repo ./\" >sources
         printf 'Dir::Etc::sourcelist \"%s/sources\";\\nDir::Etc::sourceparts \"-\";\\nDir::State::lists \"%s/lists\";\\nDir::Cache \"%s/cache\";\\n' \"$PWD\" \"$PWD\" \"$PWD\" >apt.conf
         APT_CONFIG=$PWD/apt.conf apt-get update >/dev/null";
     let made = run(Command::new("sh").args(["-c", script]).current_dir(folder));
     assert_eq!(made.code(), Some(0), "{made:?}");
     folder.join("apt.conf")
+}
+
+/// Fetches the source that `kernel build` needs, as the namespaces of the test have no network.
+fn fetch_source(folder: &Path) {
+    let repo = folder.join("repo");
+    fs::create_dir(&repo).expect("the folder is the test's own");
+    let mut apt = Command::new("apt-get");
+    let fetched = apt.args(["download", "linux-source-6.12"]).current_dir(repo).output();
+    let fetched = fetched.expect("this is Debian");
+    assert!(fetched.status.success(), "{fetched:?}");
 }
 
 /// BPF programs of the kernel that no process holds by a program or a link, by number. Those of
@@ -101,9 +124,8 @@ fn partial(folder: &Path) -> Vec<String> {
             Some("json") => {
                 fs::read_to_string(&path).is_ok_and(|text| Record::from_json(&text).is_ok())
             }
-            Some("html") => {
-                fs::read_to_string(&path).is_ok_and(|text| text.trim_end().ends_with("</html>"))
-            }
+            Some(end @ ("html" | "svg")) => fs::read_to_string(&path)
+                .is_ok_and(|text| text.trim_end().ends_with(&format!("</{end}>"))),
             Some("csv" | "md") => fs::read_to_string(&path).is_ok_and(|text| text.ends_with('\n')),
             _ => name != "image" || fs::read(&path).is_ok_and(|image| image == kernel("6.1.9")),
         };
@@ -131,13 +153,16 @@ struct Place {
 }
 
 impl Place {
-    fn new() -> Place {
+    fn new(commands: &[(&str, u64)]) -> Place {
         let (scene, work) = (Scene::new(), folder());
         fs::write(work.path().join("two.toml"), STUDY).expect("the folder is the test's own");
         fs::write(work.path().join("vmlinux"), kernel("6.1.9"))
             .expect("the folder is the test's own");
         fs::write(work.path().join("cycle.py"), "import time\nwhile True: time.sleep(0.01)\n")
             .expect("the folder is the test's own");
+        if commands.contains(&BUILD) {
+            fetch_source(work.path());
+        }
         let apt = archive(work.path());
         let place = Place { surroundings: Surroundings::new(scene.folder()), scene, work, apt };
         let made =
@@ -179,7 +204,7 @@ impl Place {
         left.extend(self.surroundings.remains().difference(&before.remains).cloned());
         left.extend(Place::programs_left(before));
         left.extend(partial(self.work.path()).into_iter().map(|path| format!("partial: {path}")));
-        for out in ["out.json", "out.html"] {
+        for out in ["out.json", "out.html", "out.svg"] {
             let _ = fs::remove_file(self.work.path().join(out));
         }
         let _ = fs::remove_dir_all(self.work.path().join("out"));
@@ -226,15 +251,16 @@ fn command_killed_at_a_random_moment_leaves_nothing() {
         return;
     }
     let _lock = lock_machine();
-    let place = Place::new();
+    let (commands, kills) = plan();
+    let place = Place::new(&commands);
     let (remains, programs) = (place.surroundings.remains(), abandoned_programs());
     let before = Before { remains, programs };
     let mut random = crate::program::new_seed();
     let told = writeln!(std::io::stderr(), "kills: the seed is {random}");
     told.expect("standard error is open");
     let (mut starts, mut killed, mut wrong) = (0, 0, Vec::new());
-    while killed < kills() {
-        let (words, time) = COMMANDS[starts % COMMANDS.len()];
+    while killed < kills {
+        let (words, time) = commands[starts % commands.len()];
         starts += 1;
         let delay = Duration::from_micros(next(&mut random) % (1000 * time));
         match place.kill(words, delay, &before) {
@@ -248,7 +274,7 @@ fn command_killed_at_a_random_moment_leaves_nothing() {
     let told = writeln!(
         std::io::stderr(),
         "{killed} kills in {starts} starts of {} commands, {} wrong",
-        COMMANDS.len(),
+        commands.len(),
         wrong.len()
     );
     told.expect("standard error is open");
