@@ -12,6 +12,7 @@ use crate::part::About;
 use latlab_core::suggest;
 use recipe::Recipe;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A kernel that latlab can build.
 #[derive(Debug)]
@@ -151,8 +152,7 @@ impl Make<'_> {
         let asked = self.tree.join("latlab.config");
         latlab_sys::file::write_atomically(&asked, recipe.config.as_bytes())
             .map_err(|e| failed(&asked.display().to_string(), e))?;
-        let configure =
-            make(self.tree, Arch::usual(), &["KCONFIG_ALLCONFIG=latlab.config", "allnoconfig"]);
+        let configure = self.command(&["KCONFIG_ALLCONFIG=latlab.config", "allnoconfig"]);
         run(&configure, self.log, progress, &mut |_| ())?;
         let path = self.tree.join(".config");
         let result = std::fs::read_to_string(&path);
@@ -168,12 +168,14 @@ impl Make<'_> {
             progress.at((objects_so_far as u64).min(objects), objects);
         };
         // There are no modules, but this target makes Module.symvers, which other modules need.
-        run(
-            &make(self.tree, Arch::usual(), &[&jobs, "bzImage", "modules"]),
-            self.log,
-            progress,
-            look,
-        )
+        run(&self.command(&[&jobs, "bzImage", "modules"]), self.log, progress, look)
+    }
+
+    /// A compiler that is killed leaves its temporary files: they are in the tree.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = make(self.tree, Arch::usual(), words);
+        command.env("TMPDIR", self.tree);
+        command
     }
 }
 

@@ -54,6 +54,7 @@ pub(crate) fn collect(
     script
         .env("srctree", ".")
         .env("SRCARCH", Arch::usual().source_folder)
+        .env("TMPDIR", tree)
         .env("CC", "gcc")
         .env("HOSTCC", "gcc");
     run(&script, log, progress, &mut |_| ())

@@ -48,7 +48,9 @@ impl Product<'_> {
         // Another process may have built it meanwhile.
         if !is_intact()? {
             let folder = draft.folder.join("sources");
-            let command = make(&folder, &draft, progress)?;
+            let mut command = make(&folder, &draft, progress)?;
+            // A compiler that is killed leaves its temporary files.
+            command.env("TMPDIR", &folder);
             let built = self.build(&folder, &command, progress)?;
             keep(&built, &place).map_err(|e| failed(&place.display().to_string(), e))?;
         }

@@ -182,6 +182,10 @@ impl Place {
         command
     }
 
+    fn before(&self) -> Before {
+        Before { remains: self.surroundings.remains(), programs: abandoned_programs() }
+    }
+
     /// Kills the command after `delay`. Returns whether it still ran.
     fn kill(&self, words: &str, delay: Duration, before: &Before) -> Result<bool, String> {
         let _ = fs::remove_dir_all(self.work.path().join("cache-home"));
@@ -253,8 +257,7 @@ fn command_killed_at_a_random_moment_leaves_nothing() {
     let _lock = lock_machine();
     let (commands, kills) = plan();
     let place = Place::new(&commands);
-    let (remains, programs) = (place.surroundings.remains(), abandoned_programs());
-    let before = Before { remains, programs };
+    let mut before = place.before();
     let mut random = crate::program::new_seed();
     let told = writeln!(std::io::stderr(), "kills: the seed is {random}");
     told.expect("standard error is open");
@@ -268,6 +271,8 @@ fn command_killed_at_a_random_moment_leaves_nothing() {
             Err(why) => {
                 killed += 1;
                 wrong.push(format!("{words} after {delay:?}: {why}"));
+                // What is left is wrong once.
+                before = place.before();
             }
         }
     }
