@@ -62,6 +62,24 @@ pub fn touch_stack() {
     std::hint::black_box(&mut stack);
 }
 
+/// Makes this much of the calling thread's heap resident. From now on the process keeps whatever it
+/// frees: to give memory back to the kernel interrupts all CPUs on which its threads run, those of probes
+/// too (TLB shootdown).
+pub fn reserve_heap(size: Bytes) {
+    /// The largest that glibc takes (`DEFAULT_MMAP_THRESHOLD_MAX`, malloc/malloc.c). Larger blocks are
+    /// mapped each by itself.
+    const LARGEST_IN_HEAP: libc::c_int = 32 << 20;
+    // SAFETY: mallopt takes two numbers.
+    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGEST_IN_HEAP) };
+    // SAFETY: as above.
+    unsafe { libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX) };
+    let mut heap = vec![0u8; usize::try_from(size.0).unwrap_or(0)];
+    for page in heap.chunks_mut(4096) {
+        page[0] = 1;
+    }
+    std::hint::black_box(&mut heap);
+}
+
 fn may_lock_anything() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let capable = status

@@ -16,17 +16,16 @@ const SUSPICIOUS: (u64, u64) = (100, 100);
 /// on the machine that is measured.
 const PACE: Nanos = Nanos::from_millis(500);
 
-/// Returns the latency above which wake-ups are late: the requested one, or the one that one in a
-/// thousand wake-ups, but at least ten, exceed.
-pub fn late_above(asked: Option<Nanos>, seen: &Histogram) -> Nanos {
-    asked.unwrap_or_else(|| exceeded(LATE, seen))
+/// Returns the latency above which wake-ups are late: one in a thousand wake-ups, but at least ten,
+/// exceed it.
+pub fn late_above(seen: &Histogram) -> Nanos {
+    exceeded(LATE, seen)
 }
 
 /// Returns the latency above which wake-ups are watched because they may be late in the end, when
 /// the threshold may be lower. It is `before` until there are enough wake-ups to estimate it.
-pub fn watch_above(asked: Option<Nanos>, seen: &Histogram, before: Nanos) -> Nanos {
-    let known = || if seen.count() < ENOUGH { before } else { exceeded(SUSPICIOUS, seen) };
-    asked.unwrap_or_else(known)
+pub fn watch_above(seen: &Histogram, before: Nanos) -> Nanos {
+    if seen.count() < ENOUGH { before } else { exceeded(SUSPICIOUS, seen) }
 }
 
 /// The last update of the threshold above which wake-ups are watched.
@@ -72,17 +71,15 @@ mod tests {
 
     #[test]
     fn late_is_one_in_a_thousand_but_at_least_ten() {
-        let above = [9, 11, 1000, 2000].map(|count| late_above(None, &seen(count)).0);
+        let above = [9, 11, 1000, 2000].map(|count| late_above(&seen(count)).0);
         assert_eq!(above, [0, 1, 990, 1990]);
-        assert_eq!(late_above(Some(Nanos(5)), &seen(2000)), Nanos(5));
     }
 
     #[test]
     fn suspicious_is_below_late() {
         let before = Nanos(7);
-        let above = [999, 1000, 2000].map(|count| watch_above(None, &seen(count), before).0);
+        let above = [999, 1000, 2000].map(|count| watch_above(&seen(count), before).0);
         assert_eq!(above, [7, 900, 1900]);
-        assert_eq!(watch_above(Some(Nanos(5)), &seen(10), before), Nanos(5));
     }
 
     #[test]

@@ -10,8 +10,9 @@ use latlab_core::explain::Window;
 use latlab_core::explain::threshold::Recheck;
 use latlab_core::machine::Machine;
 use latlab_core::record::explained::Explanations;
+use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
-use latlab_sys::{clock, sched};
+use latlab_sys::{clock, memory, sched};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::Builder;
@@ -19,6 +20,10 @@ use std::thread::Builder;
 /// Longest time from a sample until its window can be read: by then the task has gone to sleep
 /// again.
 const SETTLED: Nanos = Nanos::from_millis(500);
+
+/// Memory of the thread that explains. Under hackbench on a busy machine it needs some 5 MiB: the events
+/// of wake-ups that are not explained yet, and the summary.
+const HEAP: Bytes = Bytes(8 << 20);
 
 impl ProbeExplainer {
     /// Explains the samples of the probes that `measure` runs: those above `above`, without it the
@@ -38,6 +43,7 @@ impl ProbeExplainer {
             let collect = || {
                 // Without permission for this, more is lost under load, which is counted.
                 let _ = sched::set_nice(-10);
+                memory::reserve_heap(HEAP);
                 Collector::new(&probes, summarizer).run(&ended)
             };
             let thread = Builder::new().name("latlab:explain".to_owned());

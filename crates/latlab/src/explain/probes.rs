@@ -98,9 +98,8 @@ impl ProbeExplainer {
     /// The explanations of all samples. Samples up to `kept_above` were not kept.
     pub(super) fn finish(&self, summarizer: Summarizer, kept_above: Nanos) -> Explanations {
         let history = lock(&self.last).take().map(|last| summarizer.history(last));
-        let samples = self.samples();
-        let above = threshold::late_above(self.above, &samples).max(kept_above);
-        let mut explanations = summarizer.finish(samples.count(), above, &self.recorder);
+        let above = self.late_threshold().max(kept_above);
+        let mut explanations = summarizer.finish(self.count(), above, &self.recorder);
         let lost = lock(&self.threads).values().map(|one| one.feed.lost()).sum();
         add_lost_samples(&mut explanations.explained, lost);
         add_history(&mut explanations.explained, history);
@@ -113,7 +112,7 @@ impl ProbeExplainer {
     }
 
     /// Distribution of all samples received.
-    pub(super) fn samples(&self) -> Histogram {
+    fn samples(&self) -> Histogram {
         let mut all = Histogram::new();
         lock(&self.threads).values().for_each(|thread| all.add(&thread.samples));
         all
@@ -121,12 +120,12 @@ impl ProbeExplainer {
 
     /// Threshold above which a sample is late, as far as known now.
     pub(super) fn late_threshold(&self) -> Nanos {
-        threshold::late_above(self.above, &self.samples())
+        self.above.unwrap_or_else(|| threshold::late_above(&self.samples()))
     }
 
     /// Threshold above which a sample may turn out to be late in the end, as far as known now.
     pub(super) fn suspicious_threshold(&self) -> Nanos {
-        threshold::watch_above(self.above, &self.samples(), self.initial)
+        self.above.unwrap_or_else(|| threshold::watch_above(&self.samples(), self.initial))
     }
 
     /// Whether the threshold depends on the samples.
