@@ -21,8 +21,8 @@ use std::thread::Builder;
 /// again.
 const SETTLED: Nanos = Nanos::from_millis(500);
 
-/// Memory of the thread that explains. Under hackbench on a busy machine it needs some 5 MiB: the events
-/// of wake-ups that are not explained yet, and the summary.
+/// Memory that the thread that explains reserves. In two hours under hackbench on a busy machine its heap
+/// grew to 6 MiB (docs/results/2026-11-torture.md).
 const HEAP: Bytes = Bytes(8 << 20);
 
 impl ProbeExplainer {

@@ -261,6 +261,15 @@ pub(crate) fn new_seed() -> u64 {
     now.as_secs() * 1_000_000 + u64::from(now.subsec_micros())
 }
 
+/// Writes a profile with PREEMPT_RT and two CPUs to the folder, and returns its path.
+pub(crate) fn two_cpus(folder: &Path) -> String {
+    let profile = folder.join("two.toml");
+    let text =
+        "summary = 'two CPUs'\nkernel = { package = 'linux-image-6.12-rt-amd64' }\ncpus = 2\n";
+    fs::write(&profile, text).expect("the folder can be written");
+    profile.display().to_string()
+}
+
 /// Creates a temporary folder that every user may read.
 pub(crate) fn folder() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt as _;

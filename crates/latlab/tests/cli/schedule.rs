@@ -2,6 +2,7 @@
 
 use super::program::{
     LATLAB, Missing, assert_repeats, command, folder, latlab, lock_machine, not_run, root, run,
+    two_cpus,
 };
 use latlab_core::plan::{Length, Plan};
 use latlab_core::record::{Figure, Record};
@@ -145,13 +146,10 @@ fn probes_without_cap_sys_nice_are_skipped_before_anything_starts() {
 #[test]
 fn migrate_moves_and_wakes_task_on_another_cpu() {
     let folder = folder();
-    let profile = folder.path().join("two.toml");
-    let text =
-        "summary = 'two CPUs'\nkernel = { package = 'linux-image-6.12-rt-amd64' }\ncpus = 2\n";
-    fs::write(&profile, text).expect("the folder can be written");
+    let profile = two_cpus(folder.path());
     for (by, end) in [("affinity", "running on the other CPU"), ("wakeup", "running")] {
         let mut words = command(&format!("run migrate:by={by} --count 40 --json --on"));
-        let output = run(words.arg(format!("lab:{}", profile.display())));
+        let output = run(words.arg(format!("lab:{profile}")));
         assert_eq!(output.code(), Some(0), "{output:?}");
         let series = &output.record().series[0];
         assert_eq!((series.span.1.as_str(), series.counts.recorded), (end, 40));

@@ -17,8 +17,8 @@ use std::process::Command;
 /// the recording itself is not wanted. QEMU can record guests with one processor only.
 ///
 /// In wall-clock time, too, one thread translates for all processors in turns. With a thread for
-/// each, QEMU 7.2 executes instructions that another processor has just replaced, and the guest's
-/// kernel panics (`Oops: int3`) soon after it changes its own code.
+/// each, QEMU 7.2 seems to execute instructions that another processor has just replaced: the guest's
+/// kernel can panic (`Oops: int3`) while it changes its own code.
 ///
 /// `Unsupported` where the architecture has no device that a part needs.
 pub(crate) fn arguments(cell: &Cell) -> Result<Vec<String>> {

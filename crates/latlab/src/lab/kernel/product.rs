@@ -49,7 +49,7 @@ impl Product<'_> {
         if !is_intact()? {
             let folder = draft.folder.join("sources");
             let mut command = make(&folder, &draft, progress)?;
-            // A compiler that is killed leaves its temporary files.
+            // A compiler that is killed leaves its temporary files: they are in the draft.
             command.env("TMPDIR", &folder);
             let built = self.build(&folder, &command, progress)?;
             keep(&built, &place).map_err(|e| failed(&place.display().to_string(), e))?;

@@ -35,7 +35,8 @@ const COMMANDS: &[(&str, u64)] = &[
     ("exec --on lab:utime -- /bin/sleep 1", 2000),
 ];
 
-/// The same, in `make torture` only: it unpacks 150 MB each time. After half of this time it compiles.
+/// The same, in `make torture` only: each time it unpacks a package of
+/// 150 MB, and then compiles until it is killed.
 const BUILD: (&str, u64) = ("kernel build monolithic", 60_000);
 
 /// A study of two cells in the laboratory.
@@ -182,6 +183,7 @@ impl Place {
         command
     }
 
+    /// What is there now.
     fn before(&self) -> Before {
         Before { remains: self.surroundings.remains(), programs: abandoned_programs() }
     }
@@ -271,7 +273,7 @@ fn command_killed_at_a_random_moment_leaves_nothing() {
             Err(why) => {
                 killed += 1;
                 wrong.push(format!("{words} after {delay:?}: {why}"));
-                // What is left is wrong once.
+                // Later kills are not to blame for what this one left.
                 before = place.before();
             }
         }

@@ -1,9 +1,8 @@
 //! Guests of two CPUs, in which the other CPU delays the measured one. QEMU runs the CPUs in turns, so
 //! that only who did it on which CPU is asked, not for how long.
 
-use crate::program::{command, run};
+use crate::program::{command, run, two_cpus};
 use latlab_core::record::Record;
-use std::fs;
 
 /// Each wake-up on CPU 0, while threads of one process on both CPUs unmap memory and ask for barriers.
 /// A lock that one thread takes again and again is hardly ever free in the turn of the other CPU: while
@@ -20,11 +19,8 @@ fn explained(profile: &str) -> Record {
 #[test]
 fn tlb_shootdown_is_named_with_the_task_and_the_cpu_that_asked_for_it() {
     let folder = tempfile::tempdir().expect("a temporary folder can be created");
-    let profile = folder.path().join("two.toml");
-    let text =
-        "summary = 'two CPUs'\nkernel = { package = 'linux-image-6.12-rt-amd64' }\ncpus = 2\n";
-    fs::write(&profile, text).expect("the folder can be written");
-    let explained = explained(&profile.display().to_string()).explained;
+    let profile = two_cpus(folder.path());
+    let explained = explained(&profile).explained;
     let causes = explained.expect("it is explained").causes;
     let calls =
         causes.iter().filter(|share| share.culprit.starts_with("function call interrupt by"));
