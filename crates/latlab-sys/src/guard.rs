@@ -225,9 +225,9 @@ impl Guard {
     fn restore_those(&mut self, matches: impl Fn(&Entry) -> bool) -> Result<(), GuardError> {
         let own: Vec<Entry> = self.content.entries.iter().filter(|e| matches(e)).cloned().collect();
         let outcome = entry::restore(&own);
-        let remaining = outcome.remaining();
         // What could not be restored stays in the journal, and is tried again at the end.
-        self.content.entries.retain(|entry| !matches(entry) || remaining.contains(entry));
+        self.content.entries.retain(|entry| !matches(entry));
+        self.content.entries.extend(outcome.remaining());
         self.left_alone.retain(|entry| !matches(entry));
         self.left_alone.extend(outcome.left_alone.iter().cloned());
         outcome.check()

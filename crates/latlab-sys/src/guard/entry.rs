@@ -84,7 +84,7 @@ impl Entry {
             });
         }
         // The value read back would look like another's change when everything is restored.
-        let restored = self.put(&self.was);
+        let restored = self.put_back();
         let stays = if restored.is_ok() { "" } else { ", and can't be restored" };
         let path = self.path.display();
         Err(self.refused(
@@ -183,6 +183,15 @@ impl Entry {
             Some(now) => self.set.as_ref().is_none_or(|set| now == set),
             None => self.thread.is_none(),
         }
+    }
+
+    /// This entry with the value that the file has after latlab could not restore it: the kernel may
+    /// have kept another one than was written, which is no other program's change.
+    fn still_ours(mut self) -> Entry {
+        if self.thread.is_none() && self.set.is_some() {
+            self.set = knob::read(&self.knob, &self.path).or(self.set);
+        }
+        self
     }
 
     /// Whether its thread has ended, so that there is nothing to restore. An error where that can't
@@ -305,6 +314,7 @@ impl Outcome {
             return;
         }
         match error {
+            Some(why) if newer.is_none() => self.failed.push((entry.clone().still_ours(), why)),
             Some(why) => self.failed.push((entry.clone(), why)),
             None if newer.is_none() && !entry.may_be_ours(now) => {
                 self.left_alone.push(entry.clone());

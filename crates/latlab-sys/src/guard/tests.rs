@@ -170,6 +170,9 @@ fn guard_does_not_believe_that_a_value_is_restored_until_it_has_read_it() {
     knob::put("swappiness", &name, "5").unwrap();
     fs::remove_file(root.path(SWAP)).unwrap();
     std::os::unix::fs::symlink(&name, root.path(SWAP)).unwrap();
+    let refused = guard.restore_knob("swappiness").unwrap_err().to_string();
+    assert!(refused.contains("says more-than-fits- after"), "{refused}");
+    // What the kernel has kept is not another program's change.
     let changes = guard.restore();
     let why = changes[0].unrestored.as_deref().unwrap_or_default();
     assert!(!changes[0].restored && why.contains("says more-than-fits- after"), "{changes:?}");
