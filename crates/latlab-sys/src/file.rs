@@ -166,6 +166,17 @@ pub fn append_to(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
 }
 
+/// Opens a regular file to read it. Anything else at `path`, a link too, is an error and is not opened:
+/// opening a pipe waits for its writer, and opening a device may start what it is for.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let place: File = rustix::fs::open(path, flags, Mode::empty())?.into();
+    if !place.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    File::open(format!("/proc/self/fd/{}", place.as_raw_fd()))
+}
+
 /// A file that is being written. Its space is reserved at the start, so that a disk that becomes
 /// full meanwhile does not lose it. Its name appears when it is complete.
 #[derive(Debug)]
@@ -177,14 +188,24 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Begins the file at `path` and reserves `room` bytes for it. A symbolic link is followed: the
-    /// file that it points to is replaced, and keeps its mode and its owner.
+    /// Begins the file at `path` and reserves `room` bytes for it. A symbolic link of this user or of root
+    /// is followed: the file that it points to is replaced, and keeps its mode and its owner. A link of
+    /// another user is an error: that user chose which file it aims at.
     pub fn begin(path: &Path, room: u64) -> io::Result<Pending> {
-        let present = std::fs::metadata(path);
+        if std::fs::symlink_metadata(path).is_ok_and(|there| is_link_of_another(&there)) {
+            let why = "it is a symbolic link of another user: name the file itself";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        let mut present = std::fs::metadata(path);
         if present.as_ref().is_ok_and(|present| !present.is_file()) {
             return Ok(Pending { file: File::options().write(true).open(path)?, names: None });
         }
-        let path = if present.is_ok() { path.canonicalize()? } else { path.to_owned() };
+        let mut path = path.to_owned();
+        if present.is_ok() {
+            // From here on it is one file, wherever a link may point meanwhile.
+            path = path.canonicalize()?;
+            present = std::fs::symlink_metadata(&path);
+        }
         let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
         remove_abandoned(folder_of(&path), |other| other == name);
         let (file, temporary) = temporary(folder_of(&path), &name)?;
@@ -218,6 +239,12 @@ impl Pending {
         temporary.persist(&path)?;
         File::open(folder_of(&path))?.sync_all()
     }
+}
+
+/// Whether this is a symbolic link that neither this user nor root has made.
+fn is_link_of_another(there: &Metadata) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    there.is_symlink() && ![0, own].contains(&there.uid())
 }
 
 /// Creates a file with a random name, so that nobody can put a link in its place. Its lock shows that
@@ -379,6 +406,33 @@ mod tests {
         names.sort();
         assert_eq!(names, [".other.json.x7Ab2c.tmp", "record.json"]);
         assert_eq!(std::fs::read(&path).unwrap(), b"later");
+    }
+
+    #[test]
+    fn file_is_not_written_through_a_link_of_another_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        write_atomically(&file, b"old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        // Only root can give it away.
+        if std::os::unix::fs::lchown(&link, Some(65534), None).is_ok() {
+            let refused = write_atomically(&link, b"new").unwrap_err().to_string();
+            assert!(refused.contains("link of another user"), "{refused}");
+            assert_eq!(std::fs::read(&file).unwrap(), b"old");
+        }
+    }
+
+    #[test]
+    fn file_opened_as_a_regular_one_is_no_link_pipe_or_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, pipe] = ["file", "link", "pipe"].map(|name| folder.path().join(name));
+        write_atomically(&file, b"content").unwrap();
+        assert_eq!(contents(&open_regular(&file).unwrap()).unwrap(), b"content");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+        for path in [link.as_path(), &pipe, Path::new("/dev/null")] {
+            assert!(open_regular(path).unwrap_err().to_string().contains("no regular file"));
+        }
     }
 
     #[test]

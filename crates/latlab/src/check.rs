@@ -1,5 +1,6 @@
 //! Checking whether a program is real-time: its threads are watched while it runs.
 
+mod budget;
 mod files;
 pub(crate) mod image;
 pub(crate) mod marks;

@@ -1,7 +1,9 @@
 //! The files that processes execute: each is opened and read once, however many map it.
 
+use super::budget::Budgeted;
 use framehop::ExplicitModuleSectionInfo;
-use object::read::{Object as _, ObjectSection as _, ReadCache};
+use latlab_sys::file;
+use object::read::{Object as _, ObjectSection as _};
 use object::{ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _};
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,7 +12,7 @@ use std::path::Path;
 use std::rc::{Rc, Weak};
 
 pub(super) type Bytes = Rc<[u8]>;
-pub(super) type Elfs<'a> = object::File<'a, &'a ReadCache<File>>;
+pub(super) type Elfs<'a> = object::File<'a, &'a Budgeted>;
 
 /// A function that a file exports: its offset in the file, its size and its name.
 pub(super) type Export = (u64, u64, String);
@@ -34,9 +36,10 @@ pub(super) struct CodeFile {
 pub(super) struct Files(HashMap<(u64, u64), Weak<CodeFile>>);
 
 impl Files {
-    /// Opens a file unless it is open. None if it can't be opened.
+    /// Opens a file unless it is open. None if it can't be opened, or is not a regular one: another user
+    /// may have put anything in the place of what a process maps.
     pub(super) fn open(&mut self, path: &Path) -> Option<Rc<CodeFile>> {
-        let file = File::open(path).ok()?;
+        let file = file::open_regular(path).ok()?;
         let about = file.metadata().ok()?;
         let id = (about.st_dev(), about.st_ino());
         if let Some(known) = self.0.get(&id).and_then(Weak::upgrade) {
@@ -61,7 +64,7 @@ impl CodeFile {
             sections: ExplicitModuleSectionInfo::default(),
         };
         let Ok(again) = code.file.try_clone() else { return code };
-        let cache = ReadCache::new(again);
+        let cache = Budgeted::new(again);
         let Ok(object) = object::File::parse(&cache) else { return code };
         code.symbols = object.symbol_table().is_some_and(|all| all.symbols().count() > 0);
         code.lines = object.section_by_name(".debug_line").is_some();
@@ -121,7 +124,8 @@ mod tests {
     #[test]
     fn file_is_open_once_and_as_long_as_it_is_used() {
         let mut files = Files::default();
-        let mut open = || files.open(Path::new("/proc/self/exe")).expect("it is open already");
+        let path = std::env::current_exe().unwrap();
+        let mut open = || files.open(&path).expect("it is open already");
         let (first, second) = (open(), open());
         assert!(Rc::ptr_eq(&first, &second));
         let kept = Rc::downgrade(&first);

@@ -1,5 +1,6 @@
 //! The files that a process executes: where they are mapped, how to unwind them, and their symbols.
 
+use super::budget::Budgeted;
 use super::files::{Bytes, CodeFile, Files};
 use crate::explain::proc;
 use blazesym::symbolize::source::{Elf, Source};
@@ -11,7 +12,7 @@ use latlab_core::check::Frame;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::root::Root;
-use object::read::{Object as _, ObjectSection as _, ReadCache};
+use object::read::{Object as _, ObjectSection as _};
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
@@ -275,7 +276,7 @@ fn bias(file: &CodeFile, part: &Mapped) -> Option<u64> {
 
 /// Whether the dynamic linker binds the functions of libraries when they are first called.
 pub(crate) fn binds_lazily(file: File) -> bool {
-    let cache = ReadCache::new(file);
+    let cache = Budgeted::new(file);
     let Ok(object) = object::File::parse(&cache) else { return false };
     let data = object.section_by_name(".dynamic").and_then(|section| section.data().ok());
     let (words, _) = data.unwrap_or_default().as_chunks::<8>();

@@ -1,12 +1,14 @@
 //! The marks in the files of a program: found in their notes, and observed.
 
+use super::budget::Budgeted;
 use super::files::{Elfs, offset_of};
 use crate::explain::proc;
 use latlab_bpf::Checker;
 use latlab_core::check::{MarkOfFile, marks_of_file};
+use latlab_sys::file;
 use latlab_sys::root::Root;
 use object::ObjectSegment as _;
-use object::read::{Object as _, ObjectSection as _, ReadCache};
+use object::read::{Object as _, ObjectSection as _};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -32,7 +34,7 @@ const MOST: usize = 256;
 impl Marks {
     /// Observes the marks of a program that is about to start.
     pub(super) fn add_file(&mut self, checker: &mut Checker, path: &Path) {
-        let Ok(file) = File::open(path) else { return };
+        let Ok(file) = file::open_regular(path) else { return };
         let new = file.metadata().is_ok_and(|about| {
             about.is_file() && self.known.insert((about.st_dev(), about.st_ino()))
         });
@@ -87,7 +89,7 @@ impl Marks {
 
 /// The marks of a file, with the offset in it of the instruction to observe.
 pub(crate) fn marks_with_offsets(file: File) -> Option<Vec<(u64, MarkOfFile)>> {
-    let cache = ReadCache::new(file);
+    let cache = Budgeted::new(file);
     let object = object::File::parse(&cache).ok()?;
     let notes = object.section_by_name(".note.stapsdt")?;
     let base = object.section_by_name(".stapsdt.base").map(|section| section.address());

@@ -161,7 +161,9 @@ impl Watching {
         let path = process::find(&words[0])
             .ok_or_else(|| Failure::Failed(format!("{name}: program not found")))?;
         refuse_class(&path, &name)?;
-        self.marks.add_file(&mut self.checker, &path);
+        if let Ok(path) = path.canonicalize() {
+            self.marks.add_file(&mut self.checker, &path);
+        }
         let mut command = process::command(&words[0]);
         // Standard output has the report only.
         let stderr = std::io::stderr().as_fd().try_clone_to_owned();

@@ -3,6 +3,7 @@
 use super::complete;
 use super::guest_program::GuestProgram;
 use super::reserved::Reserved;
+use super::rights;
 use super::target_options::TargetOptions;
 use crate::check::{Order, Subject, watch};
 use crate::failure::{Failure, Result, failed};
@@ -92,6 +93,9 @@ impl Check {
             return self.run_elsewhere(junit);
         }
         self.options.check("native")?;
+        if self.pid.is_some() {
+            rights::keep(rights::HERE)?;
+        }
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         self.show(&watch(&self.order(), &signals)?, junit)
     }
