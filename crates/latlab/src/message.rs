@@ -1,6 +1,7 @@
 //! The protocol between latlab on this machine and latlab on a target (a guest, a host behind ssh):
 //! one JSON object per line.
 
+pub(crate) mod complaint;
 pub(crate) mod program;
 
 use crate::failure::{Failure, Result, failed};

@@ -29,17 +29,26 @@ impl Outputs {
         })
     }
 
-    /// Says which of console and QEMU's output is longer than those of any sound guest.
+    /// Says which of them is longer than those of any sound guest. The recording is written by the plugin,
+    /// not by the guest.
     pub(super) fn excess(&self) -> Option<String> {
-        let is_long = |file: &File| file.metadata().is_ok_and(|file| file.len() > LONGEST);
-        let files = [("its console", &self.console), ("QEMU's output", &self.stderr)];
-        let (name, _) = files.into_iter().find(|(_, file)| is_long(file))?;
-        Some(format!("{name} is longer than {}", Bytes(LONGEST)))
+        let is_long = |file: &File, most| file.metadata().is_ok_and(|file| file.len() > most);
+        let files = [
+            ("its console", &self.console, LONGEST),
+            ("QEMU's output", &self.stderr, LONGEST),
+            ("what it has sent", &self.port, LONGEST_SENT),
+        ];
+        let (name, _, most) = files.into_iter().find(|(_, file, most)| is_long(file, *most))?;
+        Some(format!("{name} is longer than {}", Bytes(most)))
     }
 }
 
 /// Maximum length of the console and of QEMU's output in bytes, a thousand times that of a boot.
 const LONGEST: u64 = 64 << 20;
+
+/// Maximum length of all messages in bytes: four of the longest, or the output of a program, of which the
+/// messages have four bytes for three.
+const LONGEST_SENT: u64 = 1 << 30;
 
 /// The lines of a file that grows.
 pub(super) struct Lines {
@@ -133,9 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn console_and_output_of_qemu_have_a_longest_length() {
+    fn all_that_a_guest_writes_has_a_longest_length() {
         let outputs = Outputs::new().unwrap();
         assert_eq!(outputs.excess(), None);
+        outputs.port.set_len(LONGEST_SENT + 1).unwrap();
+        assert_eq!(outputs.excess().unwrap(), "what it has sent is longer than 1GiB");
         outputs.stderr.set_len(LONGEST + 1).unwrap();
         assert_eq!(outputs.excess().unwrap(), "QEMU's output is longer than 64MiB");
         outputs.console.set_len(LONGEST + 1).unwrap();

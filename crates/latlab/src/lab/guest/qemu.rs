@@ -6,6 +6,7 @@ use super::machine::{arguments, missing};
 use super::output::{Lines, Outputs, end_of, text};
 use super::start;
 use crate::failure::{Failure, Result, failed};
+use crate::message::complaint::{self, COMPLAINTS};
 use crate::message::{LONGEST_LINE, Message};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -145,11 +146,10 @@ impl Guest {
         clock::now() - self.started
     }
 
-    /// Lines of the console in which the kernel reports a fault.
+    /// Lines of the console in which the kernel reports a fault: the first ones, and how many there are
+    /// more.
     pub(crate) fn kernel_complaints(&self) -> Vec<String> {
-        let bad = ["BUG:", "WARNING:", "Oops:", "detected stall", "blocked for more than"];
-        let console = self.console_lines();
-        console.into_iter().filter(|line| bad.iter().any(|word| line.contains(word))).collect()
+        complaints(self.console_lines())
     }
 
     fn ended_with(&self, status: ExitStatus) -> Failure {
@@ -222,6 +222,18 @@ const FAULTS: [&str; 8] = [
 ];
 
 /// The lines of a console that are not empty.
+/// The lines in which a kernel reports a fault.
+fn complaints(console: Vec<String>) -> Vec<String> {
+    let bad = ["BUG:", "WARNING:", "Oops:", "detected stall", "blocked for more than"];
+    let mut all = console.into_iter().filter(|line| bad.iter().any(|word| line.contains(word)));
+    let mut kept: Vec<String> = all.by_ref().take(COMPLAINTS).map(complaint::cut).collect();
+    let rest = all.count();
+    if rest > 0 {
+        kept.push(format!("{rest} more such lines"));
+    }
+    kept
+}
+
 fn lines(console: &str) -> Vec<String> {
     let lines = console.lines().map(str::trim_end).filter(|line| !line.is_empty());
     lines.map(str::to_owned).collect()
@@ -244,5 +256,20 @@ mod tests {
         assert!(fault.starts_with("its console:\n  BUG: kernel NULL"), "{fault}");
         assert!(fault.ends_with("\n  line 62"), "{fault}");
         assert_eq!(told(&[]), "its console is empty");
+    }
+
+    #[test]
+    fn complaints_of_a_kernel_are_few_and_short() {
+        let console = |lines: usize| {
+            let bug = format!("BUG: {}", "x".repeat(2_000));
+            let mut console = vec!["Linux version 6.12".to_owned()];
+            console.extend(std::iter::repeat_n(bug, lines));
+            complaints(console)
+        };
+        assert_eq!(console(0), Vec::<String>::new());
+        assert_eq!(console(COMPLAINTS).len(), COMPLAINTS);
+        let many = console(1_000);
+        assert!(many[0].chars().count() < 1_010, "{}", many[0]);
+        assert_eq!(many[COMPLAINTS..], ["980 more such lines"]);
     }
 }

@@ -3,6 +3,7 @@
 use super::host::Host;
 use crate::failure::{Failure, Result, failed};
 use crate::message::LONGEST_LINE;
+use crate::message::complaint::{self, COMPLAINTS, cut};
 use crate::session::Session;
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running};
@@ -46,12 +47,6 @@ pub(super) struct Connection {
 
 /// Number of lines that may wait to be read; then the host waits. Each may be as long as the longest.
 const WAITING: usize = 1;
-
-/// Number of the last lines of stderr that are kept.
-const COMPLAINTS: usize = 20;
-
-/// Characters of such a line that are kept: all become part of a record, which must stay readable.
-const LONGEST_COMPLAINT: usize = 1_000;
 
 /// Options that override the user's configuration. The connection is not shared, and ends with
 /// latlab; a dead one is noticed within 15 s, within which even a busy host answers.
@@ -218,8 +213,8 @@ fn write(mut to: ChildStdin, chunks: &Receiver<Vec<u8>>) {
     }
 }
 
-/// Forwards a pipe line by line and wakes the waiting thread, also at its end. It is closed after a
-/// line that is too long, and the client ends.
+/// Forwards a pipe line by line and wakes the waiting thread, also at its end. Where `next` fails, as after
+/// a line of stdout that is too long, it is closed, and the client ends.
 fn read<P: Read>(
     pipe: P,
     next: impl Fn(&mut BufReader<P>) -> io::Result<Option<String>>,
@@ -260,7 +255,7 @@ pub(crate) fn next_line(pipe: &mut impl BufRead, longest: u64) -> io::Result<Opt
 /// The next line of stderr without its end, cut. None at the end of the pipe.
 fn next_complaint(pipe: &mut impl BufRead) -> io::Result<Option<String>> {
     /// In bytes; no character has more than four.
-    const LONGEST: u64 = 4 * LONGEST_COMPLAINT as u64;
+    const LONGEST: u64 = 4 * complaint::LONGEST as u64;
     let mut line = Vec::new();
     let read = pipe.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
     if read as u64 == LONGEST && line.last() != Some(&b'\n') {
@@ -276,14 +271,6 @@ fn text(line: Vec<u8>) -> String {
     let mut text = String::from_utf8(line).unwrap_or_else(|error| lossy(error.as_bytes()));
     text.truncate(text.trim_end().len());
     text
-}
-
-/// The first [`LONGEST_COMPLAINT`] characters of a line.
-fn cut(line: String) -> String {
-    match line.char_indices().nth(LONGEST_COMPLAINT) {
-        Some((end, _)) => format!("{} …", &line[..end]),
-        None => line,
-    }
 }
 
 #[cfg(test)]
@@ -305,11 +292,11 @@ mod tests {
     #[test]
     fn complaint_is_cut_and_the_next_one_is_read() {
         let long = "é".repeat(100_000);
-        let pipe = format!("{}\n{long}\nPermission denied \r\n", "x".repeat(LONGEST_COMPLAINT));
+        let pipe = format!("{}\n{long}\nPermission denied \r\n", "x".repeat(complaint::LONGEST));
         let mut pipe = BufReader::with_capacity(1 << 10, pipe.as_bytes());
         let mut next = || next_complaint(&mut pipe).unwrap();
-        assert_eq!(next(), Some("x".repeat(LONGEST_COMPLAINT)));
-        assert_eq!(next(), Some(format!("{} …", "é".repeat(LONGEST_COMPLAINT))));
+        assert_eq!(next(), Some("x".repeat(complaint::LONGEST)));
+        assert_eq!(next(), Some(format!("{} …", "é".repeat(complaint::LONGEST))));
         assert_eq!(next().as_deref(), Some("Permission denied"));
         assert_eq!(next(), None);
     }
