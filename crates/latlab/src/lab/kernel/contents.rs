@@ -1,7 +1,7 @@
 //! The files of a kernel in the cache besides the one that QEMU boots: its modules and its
 //! configuration. Their digests are in a list that sha256sum(1) can check.
 
-use super::store::modules_place;
+use super::store::{exists, modules_place};
 use super::{Kernel, digest};
 use crate::failure::{Failure, Result, failed};
 use crate::lab::seal::Seal;
@@ -20,13 +20,16 @@ const LISTED: [&str; 2] = ["config", "lib"];
 /// Writes the list into a kernel's folder, and returns its seal.
 pub(super) fn list(folder: &Path) -> Result<Seal> {
     let mut text = String::new();
-    for path in LISTED.map(|name| folder.join(name)).iter().filter(|path| path.exists()) {
+    for path in LISTED.map(|name| folder.join(name)) {
+        if !exists(&path)? {
+            continue;
+        }
         for entry in WalkDir::new(path).sort_by_file_name() {
             let path = entry.map_err(|e| failed(&folder.display().to_string(), e))?.into_path();
             // No module has a name that can't be written on a line.
             let name = path.strip_prefix(folder).ok().and_then(Path::to_str);
             let Some(name) = name.filter(|name| !name.contains(['\n', '\\'])) else { continue };
-            if path.is_file() {
+            if is_file(&path)? {
                 let bytes = std::fs::read(&path).map_err(|e| at(&path, e))?;
                 let _ = writeln!(text, "{}  {name}", digest(&bytes));
             }
@@ -35,6 +38,14 @@ pub(super) fn list(folder: &Path) -> Result<Seal> {
     let path = folder.join(LIST);
     let written = file::write_atomically(&path, text.as_bytes());
     written.and_then(|()| Seal::of(&path, text.as_bytes())).map_err(|e| at(&path, e))
+}
+
+/// Whether this is a regular file, or a link to one. Packages have links to folders that are not there.
+fn is_file(path: &Path) -> Result<bool> {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        facts => Ok(facts.map_err(|e| at(path, e))?.is_file()),
+    }
 }
 
 /// The listed files of a kernel.
@@ -63,7 +74,7 @@ impl Kernel {
         let (path, name) = (path.display(), &self.name);
         Failure::Failed(format!(
             "{path}: it was changed since the kernel was stored: remove the kernel with latlab kernel \
-             remove {name}, and run this again"
+             remove {name}, and run this again (one that was added must be added again)"
         ))
     }
 }
@@ -144,6 +155,22 @@ mod tests {
         put(folder, LIST, &text.replace("one.ko", "two.ko"));
         let Err(said) = kernel.contents() else { panic!("the list was changed") };
         assert!(said.to_string().contains("was changed meanwhile"), "{said}");
+    }
+
+    #[test]
+    fn file_that_can_not_be_looked_at_is_not_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let modules = folder.path().join("lib/modules/6.1-bare");
+        std::fs::create_dir_all(&modules).unwrap();
+        std::os::unix::fs::symlink("/nowhere", modules.join("build")).unwrap();
+        list(folder.path()).unwrap();
+        // stat(2) fails with ELOOP.
+        for name in ["config", "lib/modules/6.1-bare/one.ko"] {
+            let path = folder.path().join(name);
+            std::os::unix::fs::symlink(&path, &path).unwrap();
+            assert!(list(folder.path()).is_err(), "{name}");
+            std::fs::remove_file(&path).unwrap();
+        }
     }
 
     #[test]
