@@ -15,6 +15,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::{clock, memory, sched};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc;
 use std::thread::Builder;
 
 /// Longest time from a sample until its window can be read: by then the task has gone to sleep
@@ -40,15 +41,19 @@ impl ProbeExplainer {
         let summarizer = Summarizer::new(machine, above.is_some());
         let ended = AtomicBool::new(false);
         let (measured, collected) = std::thread::scope(|scope| {
+            let (reserving, reserved) = mpsc::channel::<()>();
             let collect = || {
                 // Without permission for this, more is lost under load, which is counted.
                 let _ = sched::set_nice(-10);
                 memory::reserve_heap(HEAP);
+                drop(reserving);
                 Collector::new(&probes, summarizer).run(&ended)
             };
             let thread = Builder::new().name("latlab:explain".to_owned());
             let collecting = thread.spawn_scoped(scope, collect);
             let collecting = collecting.map_err(|e| failed("a thread could not be started", e))?;
+            // It is an error when the sender is dropped.
+            let _ = reserved.recv();
             // The collector ends even if `measure` panics.
             let end = SetOnDrop(&ended);
             let measured = measure(Arc::clone(&probes));
