@@ -272,10 +272,13 @@ fn thread_is_watched_while_another_waits_for_windows() {
     let recorder =
         Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| recorder.read(Nanos::from_secs(2), &mut |_| ()));
+        scope.spawn(|| recorder.read(Nanos::from_secs(20), &mut |_| ()));
         clock::sleep_for(LOOK);
-        recorder.watch(1).expect("the thread can be watched");
-        assert!(!waiting.is_finished());
+        let start = clock::now();
+        // No process has this PID.
+        recorder.watch(i32::MAX.cast_unsigned()).expect("the thread can be watched");
+        let waited = clock::now() - start;
+        assert!(waited < Nanos::from_secs(10), "{waited}");
     });
 }
 

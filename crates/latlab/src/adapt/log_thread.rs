@@ -218,9 +218,13 @@ mod tests {
         let logger = thread.logger();
         let held = lock(&thread.queue.messages);
         logger.be_patient();
+        let start = clock::now();
         (0..1_000).for_each(|_| logger.log("can't be restored"));
+        let waited = clock::now() - start;
         drop(held);
         assert_eq!(logger.dropped(), 1_000);
+        // A second for each would be a quarter of an hour.
+        assert!(waited < Nanos::from_secs(60), "{waited}");
     }
 
     #[test]

@@ -144,6 +144,9 @@ fn is_killed_while_writing(cache: &Cache) -> bool {
         let is_writing = drafts(cache).iter().any(|draft| draft.join("memory").exists());
         is_writing || killed.has_ended()
     });
+    if killed.has_ended() {
+        return false;
+    }
     killed.signal("KILL");
     killed.finish();
     drafts(cache).len() == 1

@@ -26,8 +26,8 @@ const COMMANDS: &[(&str, u64)] = &[
     ("kernel fetch linux-image-6.1.9-latlab", 2000),
     ("compare record.json record.json", 200),
     (
-        "ab -n 6 --out out -- run --for 50ms --cpus 0 -- run --for 50ms --cpus 0 --set stat_interval=13",
-        6000,
+        "ab -n 6 --out out -- run --for 200ms --cpus 0 -- run --for 200ms --cpus 0 --set stat_interval=13",
+        8000,
     ),
     ("adapt --restore", 100),
     ("check --for 500ms -- chrt --fifo 1 python3 cycle.py", 3000),
