@@ -13,7 +13,7 @@ pub(super) struct Budgeted {
     left: Cell<u64>,
 }
 
-/// Ten times the code of a browser.
+/// Chosen, not measured. Of a file with larger tables the functions have no names.
 const BUDGET: u64 = 2 << 30;
 
 impl Budgeted {
