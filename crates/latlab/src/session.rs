@@ -85,10 +85,26 @@ pub(crate) struct Session<'a> {
     pub(crate) cold: bool,
     /// The accelerator that the user chose.
     pub(crate) accel: Option<Accel>,
-    /// Wall-clock time that a plan or a program may take; each target has its own default.
-    pub(crate) limit: Option<Nanos>,
+    /// Time that a plan or a program may take; each target has its own default.
+    pub(crate) limit: Option<Limit>,
     /// Whether the user has asked to end: nothing new is started.
     pub(crate) ended: bool,
+}
+
+/// The time that a plan or a program on another machine may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Wall-clock time: what the user asked for.
+    WallClock(Nanos),
+    /// The same without the time in which QEMU waits for a CPU of this machine, which may be busy.
+    Usual(Nanos),
+}
+
+impl Limit {
+    pub(crate) fn length(self) -> Nanos {
+        let (Limit::WallClock(length) | Limit::Usual(length)) = self;
+        length
+    }
 }
 
 impl Session<'_> {

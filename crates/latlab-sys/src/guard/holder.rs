@@ -10,7 +10,7 @@ use std::{fmt, fs, io};
 /// The owner of a locked journal.
 #[derive(Debug)]
 pub(super) struct Holder {
-    process: u32,
+    pub(super) process: u32,
     pub(super) life: Life,
     /// The names of what it has changed; never empty.
     knobs: BTreeSet<String>,

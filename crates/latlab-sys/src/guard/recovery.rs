@@ -6,9 +6,10 @@ use super::holder::Holder;
 use super::journal::{self, Content, Journal, TakeOver};
 use super::journal::{damaged, is_damage, journals, read, set_aside};
 use crate::lock::{self, FOLDER};
+use crate::process::{self, Patience};
 use crate::procfs::Life;
 use crate::root::Root;
-use crate::{claim, clock, process};
+use crate::{claim, clock};
 use latlab_core::time::Nanos;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,10 +37,9 @@ pub(super) fn recover(root: &Root) -> Recovery {
     lock::sweep(&root.path(FOLDER).join("turn"));
     journal::sweep(root);
     let mut all = Recovery { said: Vec::new(), complete: true, held: Vec::new() };
-    let end = clock::now() + PATIENCE;
     let done = journals(root).map(|paths| {
         for path in paths {
-            if let Err(error) = recover_one(root, &path, end, &mut all) {
+            if let Err(error) = recover_one(root, &path, &mut all) {
                 all.failed(&path, &error);
             }
         }
@@ -50,8 +50,8 @@ pub(super) fn recover(root: &Root) -> Recovery {
     all
 }
 
-fn recover_one(root: &Root, path: &Path, end: Nanos, all: &mut Recovery) -> io::Result<()> {
-    let Some(journal) = take_over(root, path, end, all)? else { return Ok(()) };
+fn recover_one(root: &Root, path: &Path, all: &mut Recovery) -> io::Result<()> {
+    let Some(journal) = take_over(root, path, all)? else { return Ok(()) };
     if fs::metadata(path)?.len() == 0 {
         // Nothing was changed yet.
         return journal.remove();
@@ -76,15 +76,11 @@ fn recover_one(root: &Root, path: &Path, end: Nanos, all: &mut Recovery) -> io::
     Ok(())
 }
 
-/// Takes over a journal. Waits until `end` where its owner has not ended wholly, or another latlab
+/// Takes over a journal. Waits for a while where its owner has not ended wholly, or another latlab
 /// restores it: a process that is killed has its files open and locked for a while. None where nothing
 /// is left to restore, or it is still in use then.
-fn take_over(
-    root: &Root,
-    path: &Path,
-    end: Nanos,
-    all: &mut Recovery,
-) -> io::Result<Option<Journal>> {
+fn take_over(root: &Root, path: &Path, all: &mut Recovery) -> io::Result<Option<Journal>> {
+    let mut limit = None;
     loop {
         match Journal::take_over(path)? {
             TakeOver::Done(journal) => return Ok(Some(journal)),
@@ -93,7 +89,8 @@ fn take_over(
         }
         let Some(holder) = Holder::of(root, path)? else { return Ok(None) };
         let is_settled = matches!(holder.life, Life::Runs | Life::Stopped);
-        let is_over = clock::now() >= end;
+        let limit = limit.get_or_insert_with(|| Patience::with(holder.process, PATIENCE));
+        let is_over = limit.is_over();
         if is_over {
             await_no_more(path);
         }

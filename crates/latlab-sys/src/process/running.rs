@@ -1,5 +1,6 @@
 //! A program that runs, and ends with the value that stands for it.
 
+use super::Patience;
 use latlab_core::time::Nanos;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -67,14 +68,14 @@ impl Running {
         };
     }
 
-    /// Waits for the end of the program, at most this long.
+    /// Waits for the end of the program, at most this long, as [`Patience`] counts it.
     pub fn wait_for(&mut self, patience: Nanos) -> io::Result<ExitStatus> {
-        let deadline = crate::clock::now() + patience;
+        let limit = Patience::with(self.0.id(), patience);
         loop {
             if let Some(status) = self.0.try_wait()? {
                 return Ok(status);
             }
-            if crate::clock::now() > deadline {
+            if limit.is_over() {
                 return Err(io::Error::other(format!("it had not ended after {patience}")));
             }
             crate::clock::sleep_for(Nanos::from_millis(1));

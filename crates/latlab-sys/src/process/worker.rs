@@ -1,6 +1,6 @@
 //! A load's worker: this program once more, in a process of its own.
 
-use crate::process::{command, inherit};
+use crate::process::{Patience, command, inherit};
 use crate::shared::SharedPage;
 use crate::usage;
 use latlab_core::time::Nanos;
@@ -75,6 +75,11 @@ impl Worker {
         if words.trim().is_empty() { status.to_string() } else { words.trim().to_owned() }
     }
 
+    /// Patience with the worker, from now on.
+    pub fn patience(&self, length: Nanos) -> Patience {
+        Patience::with(self.child.id(), length)
+    }
+
     /// CPU time of the worker and its children. None if it still exists.
     pub fn cpu_time(&self) -> Option<Nanos> {
         self.ended.map(|(_, cpu)| cpu)
@@ -126,14 +131,15 @@ impl Drop for Worker {
     }
 }
 
-/// Waits for workers to end, for at most 2 s; those that still run remain in the list.
+/// Waits for workers to end, for at most 2 s of each; those that still run remain in the list.
 fn wait_for(running: &mut Vec<&mut Worker>) {
     const PATIENCE: Nanos = Nanos::from_secs(2);
     const STEP: Nanos = Nanos::from_millis(1);
-    let deadline = crate::clock::now() + PATIENCE;
+    let limit = |worker: &&mut Worker| worker.patience(PATIENCE);
+    let limits: Vec<Patience> = running.iter().map(limit).collect();
     loop {
         running.retain_mut(|worker| worker.is_alive());
-        if running.is_empty() || crate::clock::now() > deadline {
+        if running.is_empty() || limits.iter().all(Patience::is_over) {
             return;
         }
         crate::clock::sleep_for(STEP);

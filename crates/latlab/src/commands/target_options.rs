@@ -3,7 +3,7 @@
 use crate::engine;
 use crate::failure::{Failure, Result};
 use crate::rig::Watch;
-use crate::session::{Accel, Progress, Session};
+use crate::session::{Accel, Limit, Progress, Session};
 use crate::target;
 use clap::ValueEnum as _;
 use latlab_core::time::Nanos;
@@ -29,7 +29,8 @@ pub(super) struct TargetOptions {
     cold: bool,
     /// Stop waiting for a guest or an ssh: host after this much wall-clock time [default: for a
     /// guest 2min plus 50 times the measured time, for a program in a guest 620s plus 50 times the
-    /// time of latlab check --for, for a host none]
+    /// time of latlab check --for, both without the time in which QEMU waits for a CPU; for a host
+    /// none]
     #[arg(long, value_name = "TIME", value_parser = super::positive)]
     limit: Option<Nanos>,
     /// QEMU accelerator of a vm: target [default: kvm if available]
@@ -117,7 +118,7 @@ impl TargetOptions {
             fresh: self.fresh,
             cold: self.cold,
             accel: self.accel,
-            limit: self.limit,
+            limit: self.limit.map(Limit::WallClock),
             ended: false,
         }
     }

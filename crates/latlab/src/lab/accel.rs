@@ -6,7 +6,7 @@ use super::kernel::{self, Kernel};
 use super::prepare;
 use crate::failure::{Failure, Result, lock};
 use crate::message::Message;
-use crate::session::{Accel, Session};
+use crate::session::{Accel, Limit, Session};
 use latlab_core::time::Nanos;
 use latlab_sys::file;
 use std::collections::BTreeMap;
@@ -119,7 +119,7 @@ fn test(target: &str, kernel: Kernel, session: &mut Session<'_>) -> Result<Teste
     session.watch.note("testing KVM");
     let words = ["--", PROGRAM, "run", "cyclic", "--count", "100"].map(str::to_owned).to_vec();
     let job = Job::Exec { words, folder: "/".into(), variables: Variables::new() };
-    let limit = session.limit.replace(Nanos::from_secs(20));
+    let limit = session.limit.replace(Limit::Usual(Nanos::from_secs(20)));
     let tried = ask(Cell::plain(target, kernel, GuestTime::Wall(Accel::Kvm), job), session);
     session.limit = limit;
     match tried {

@@ -5,7 +5,7 @@ use super::guest::{Boot, Cell, Guest, Job, Launched, Start, stops};
 use super::{cache, snapshot};
 use crate::failure::{Result, failed};
 use crate::message::{Message, Stream, output_bytes};
-use crate::session::Session;
+use crate::session::{Limit, Session};
 use latlab_core::machine::TimeDomain;
 use latlab_core::path::Misses;
 use latlab_core::time::Nanos;
@@ -261,8 +261,8 @@ impl Running {
         session: &Session<'_>,
     ) -> Result<Running> {
         let restored = matches!(start, Start::Restore(_));
-        let patience = session.limit.unwrap_or_else(|| cell.patience());
-        let guest = Guest::start(&cell, boot, start, patience)?;
+        let limit = session.limit.unwrap_or_else(|| Limit::Usual(cell.patience()));
+        let guest = Guest::start(&cell, boot, start, limit)?;
         let state = (if restored { "starts" } else { "boots" }).to_owned();
         let (target, time_domain) = (cell.target.clone(), cell.time.domain());
         let no_driver = cell.no_driver.clone();

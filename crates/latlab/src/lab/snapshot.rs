@@ -334,10 +334,12 @@ mod tests {
     fn snapshots_above_the_limit_are_removed_oldest_use_first() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
+        // To make one may take longer than the differences between their ages.
+        let now = SystemTime::now();
         for (age, key) in [(30, "old"), (10, "new"), (20, "middle")] {
             make(folder, key).unwrap();
             let facts = File::open(folder.join(key).join(FACTS)).unwrap();
-            let used = SystemTime::now() - std::time::Duration::from_secs(age);
+            let used = now - std::time::Duration::from_secs(age);
             facts.set_modified(used).unwrap();
         }
         open_within(folder, "old").unwrap().unwrap();

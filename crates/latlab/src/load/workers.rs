@@ -6,7 +6,6 @@ use crate::failure::{Failure, Result, failed};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::{Warning, Work};
 use latlab_core::time::Nanos;
-use latlab_sys::clock;
 use latlab_sys::process::Worker;
 use latlab_sys::signal::{Event, Signals};
 
@@ -32,11 +31,9 @@ impl Loads {
     }
 
     fn wait_until_ready(&mut self, signals: &Signals) -> Result<()> {
-        const PATIENCE: Nanos = Nanos::from_secs(20);
-        let deadline = clock::now() + PATIENCE;
         for load in &mut self.0 {
             for worker in &mut load.processes {
-                wait_for(worker, &load.name, deadline, signals)?;
+                wait_for(worker, &load.name, signals)?;
             }
         }
         Ok(())
@@ -53,12 +50,13 @@ impl Loads {
 }
 
 /// Waits until a worker is ready.
-fn wait_for(worker: &mut Worker, name: &str, deadline: Nanos, signals: &Signals) -> Result<()> {
+fn wait_for(worker: &mut Worker, name: &str, signals: &Signals) -> Result<()> {
+    let limit = worker.patience(Nanos::from_secs(20));
     while !worker.progress().is_ready() {
         if !worker.is_alive() {
             return Err(Failure::Failed(failure_message(worker)));
         }
-        if clock::now() > deadline {
+        if limit.is_over() {
             return Err(Failure::Failed(format!("{name}: it was not ready within 20 s")));
         }
         if signals.wait(Nanos::from_millis(1)) == Event::End {

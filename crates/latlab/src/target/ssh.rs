@@ -13,7 +13,7 @@ use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
 use crate::message::{END, KEPT, Message, RECEIVED, Stream, Task, output_bytes};
 use crate::part::{About, Describe};
-use crate::session::{Collected, Output, Session};
+use crate::session::{Collected, Limit, Output, Session};
 use connection::{Connection, Event};
 use host::Host;
 use latlab_core::machine::{Machine, TimeDomain};
@@ -132,7 +132,7 @@ fn with_agent<T>(
     let host = Host::of(target)?;
     let program = std::fs::read("/proc/self/exe").map_err(|e| failed("latlab's own program", e))?;
     let script = SCRIPT.replace("SIZE", &program.len().to_string()).replace("KEPT", KEPT);
-    let connection = Connection::open(&host, &script, session.limit)?;
+    let connection = Connection::open(&host, &script, session.limit.map(Limit::length))?;
     let mut agent = Agent { host, connection, session, folder: String::new(), greeting: 0 };
     let result = agent.copy(program).and_then(|()| work(&mut agent));
     agent.close();

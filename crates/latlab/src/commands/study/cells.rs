@@ -8,6 +8,7 @@ use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live};
+use crate::session::Limit;
 use crate::study::StudyFile;
 use crate::target;
 use latlab_core::plan::Plan;
@@ -121,7 +122,7 @@ fn measure_missing(
     let mut watch = live::cells(plans.len());
     let mut bar = Bar::new(signals);
     let mut session = options.session(signals, watch.as_mut(), &mut bar);
-    session.limit = session.limit.or(file.study.limit);
+    session.limit = session.limit.or(file.study.limit.map(Limit::WallClock));
     session.keep = Some(&mut store);
     let outcomes = target.run(&plans, &mut session);
     drop(bar);

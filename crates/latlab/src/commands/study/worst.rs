@@ -8,6 +8,7 @@ use crate::engine::{Outcome, Prepared};
 use crate::failure::{Result, failed};
 use crate::format::live;
 use crate::format::progress::Bar;
+use crate::session::Limit;
 use crate::study::StudyFile;
 use crate::target;
 use latlab_core::machine::TimeDomain;
@@ -79,7 +80,7 @@ impl<'a> WorstCell<'a> {
         let mut fingerprints = Fingerprints::new(options, &signals);
         let (mut watch, mut bar) = (live::view(None), Bar::new(&signals));
         let mut session = options.session(&signals, watch.as_mut(), &mut bar);
-        session.limit = session.limit.or(self.limit);
+        session.limit = session.limit.or(self.limit.map(Limit::WallClock));
         let target = target::find(&self.plan.target)?;
         let explained = target.explain(&Prepared::of(&self.explain_plan())?, &mut session);
         drop(bar);

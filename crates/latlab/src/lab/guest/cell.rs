@@ -334,8 +334,8 @@ impl Cell {
         )))
     }
 
-    /// Wall-clock time after which the guest counts as hung: a guest in instruction time that is
-    /// never idle takes about ten times its own time, and the host may be busy.
+    /// Time after which the guest counts as hung where QEMU has a CPU: a guest in instruction time that is
+    /// never idle takes about ten times its own time.
     pub(crate) fn patience(&self) -> Nanos {
         Nanos::from_secs(120) + Nanos(self.expected.0.saturating_mul(50))
     }

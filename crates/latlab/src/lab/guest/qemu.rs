@@ -8,9 +8,10 @@ use super::start;
 use crate::failure::{Failure, Result, failed};
 use crate::message::complaint::{self, COMPLAINTS};
 use crate::message::{LONGEST_LINE, Message};
+use crate::session::Limit;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::process::Running;
+use latlab_sys::process::{Patience, Running};
 use std::io::{self, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -23,7 +24,8 @@ pub(crate) struct Guest {
     launch: Option<Launching>,
     outputs: Outputs,
     started: Nanos,
-    patience: Nanos,
+    limit: Limit,
+    patience: Patience,
     /// What it has sent through the port.
     sent: Lines,
     ended: Option<ExitStatus>,
@@ -43,9 +45,9 @@ pub(crate) enum Launched {
 
 impl Guest {
     /// Starts a guest.
-    pub(crate) fn start(cell: &Cell, boot: Boot, start: Start, patience: Nanos) -> Result<Guest> {
+    pub(crate) fn start(cell: &Cell, boot: Boot, start: Start, limit: Limit) -> Result<Guest> {
         let arguments = arguments(cell)?;
-        Guest::try_start(cell, &arguments, boot, start, patience)
+        Guest::try_start(cell, &arguments, boot, start, limit)
             .map_err(|e| missing(&cell.target, cell.kernel.arch, &e))
     }
 
@@ -54,20 +56,22 @@ impl Guest {
         arguments: &[String],
         boot: Boot,
         start: Start,
-        patience: Nanos,
+        limit: Limit,
     ) -> io::Result<Guest> {
         let mut outputs = Outputs::new()?;
         if let Start::Restore(snapshot) = &start {
             outputs.console.write_all(snapshot.stopped.console.as_bytes())?;
         }
         let sent = Lines::of(outputs.port.try_clone()?, LONGEST_LINE);
-        let (running, launch) = start::start(cell, arguments, boot, start, &outputs)?;
+        let (mut running, launch) = start::start(cell, arguments, boot, start, &outputs)?;
+        let patience = Patience::with(running.child().id(), limit.length());
         Ok(Guest {
             target: cell.target.clone(),
             running,
             launch,
             outputs,
             started: clock::now(),
+            limit,
             patience,
             sent,
             ended: None,
@@ -123,22 +127,26 @@ impl Guest {
 
     /// The reason why the guest sends no more messages; none while it may send some.
     pub(crate) fn failure(&mut self) -> Option<Failure> {
-        let waited = clock::now() - self.started;
         if self.ended.is_none() {
             self.ended = self.running.child().try_wait().ok().flatten();
         }
-        match self.ended {
-            Some(status) => Some(self.ended_with(status)),
-            None if waited > self.patience => {
-                let way_out = "raise the limit with --limit TIME";
-                let why = format!("the guest did not finish within {}; {way_out}", self.patience);
-                Some(self.described(&why))
-            }
-            None => {
-                let ended = |why: String| self.described(&format!("the guest was ended: {why}"));
-                self.outputs.excess().map(ended)
-            }
+        if let Some(status) = self.ended {
+            return Some(self.ended_with(status));
         }
+        let ended = |why: String| self.described(&format!("the guest was ended: {why}"));
+        self.overdue().or_else(|| self.outputs.excess().map(ended))
+    }
+
+    /// The failure of a guest that has not finished in time.
+    fn overdue(&self) -> Option<Failure> {
+        let is_over = match self.limit {
+            Limit::WallClock(limit) => self.age() > limit,
+            Limit::Usual(_) => self.patience.is_over(),
+        };
+        let within = self.limit.length();
+        let why =
+            format!("the guest did not finish within {within}; raise the limit with --limit TIME");
+        is_over.then(|| self.described(&why))
     }
 
     /// Wall-clock time since the start.

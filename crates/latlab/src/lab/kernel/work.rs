@@ -189,8 +189,9 @@ fn missing(command: &Command, error: &std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::time::Nanos;
-    use latlab_sys::{clock, file};
+    use latlab_sys::file;
+    use latlab_testing::wait_at_most;
+    use std::time::Duration;
 
     /// Number of running processes of the group.
     fn at_work(group: u32) -> usize {
@@ -205,12 +206,9 @@ mod tests {
         state_and_group.filter(|(state, of)| *of == group.to_string() && state != "Z").count()
     }
 
-    fn until(so: impl Fn() -> bool) {
-        let deadline = clock::now() + Nanos::from_secs(60);
-        while !so() {
-            assert!(clock::now() < deadline);
-            clock::sleep_for(Nanos::from_millis(5));
-        }
+    fn wait_until_work(processes: usize, group: u32) {
+        let what = format!("{processes} processes of the group work");
+        wait_at_most(Duration::from_mins(1), &what, || at_work(group) == processes);
     }
 
     #[test]
@@ -223,15 +221,15 @@ mod tests {
             let mut running = Running::start(command.stdout(Stdio::null())).unwrap();
             let group = running.child().id();
             // make, its shell, two sleeps, and the shell that waits for our end.
-            until(|| at_work(group) == 5);
+            wait_until_work(5, group);
             (running, group)
         };
         let (mut running, group) = start();
         // As the kernel closes the pipes of a killed process.
         drop(running.child().stdin.take());
-        until(|| at_work(group) == 0);
+        wait_until_work(0, group);
         let (running, group) = start();
         drop(running);
-        until(|| at_work(group) == 0);
+        wait_until_work(0, group);
     }
 }

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::load::LoadContext;
 use latlab_core::time::Nanos;
-use latlab_sys::process::{self, Running};
+use latlab_sys::process::{self, Patience, Running};
 use latlab_sys::{clock, start_barrier};
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
@@ -69,7 +69,7 @@ impl<'a> Program<'a> {
         const PATIENCE: Nanos = Nanos::from_secs(1);
         let mut running = self.start()?;
         let mut messages = Messages::of(running.child().stderr.take());
-        let settled = clock::now() + AT_ONCE;
+        let settled = Patience::with(running.child().id(), AT_ONCE);
         while context.running() {
             messages.read(PACE)?;
             // What the command leaves behind would fill the limit on processes with zombies.
@@ -78,7 +78,7 @@ impl<'a> Program<'a> {
                 context.ready_if(status.success());
                 return self.ended(status, &mut messages).map(|()| context.done(1));
             }
-            context.ready_if(clock::now() > settled);
+            context.ready_if(settled.is_over());
         }
         running.end(PATIENCE).map(drop)
     }
