@@ -10,19 +10,18 @@ use latlab_sys::clock;
 use latlab_sys::cpu;
 use latlab_sys::mutex::{Mutex, Protocol};
 use latlab_sys::sched::{self, Policy};
+use latlab_testing::{wait_at_most, wait_until_asleep};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Barrier, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 const SLEEPS: usize = 100;
 const PERIOD: Nanos = Nanos::from_millis(1);
 /// Longest time that a read waits for windows.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// Number and length of the sleeps of a thread that is woken before it sleeps.
+/// Number of sleeps of a thread that is woken before it sleeps.
 const ROUNDS: usize = 20;
-const SLEEP: Nanos = Nanos::from_millis(20);
-/// A latency of this length is most of such a sleep.
-const LONG: Nanos = Nanos::from_millis(15);
 /// Longer than any wake-up takes.
 const NEVER: Nanos = Nanos::from_secs(1000);
 
@@ -63,22 +62,20 @@ impl Sleeper {
     }
 }
 
-/// Returns the windows of `pid` that come within two seconds, or the first `count`.
-fn recorded(recorder: &Recorder, pid: u32, count: usize) -> Vec<Window> {
-    let mut windows = Vec::new();
-    let mut take = |window: Window| {
-        if window.task.pid == pid {
-            windows.push(window);
-        }
-        windows.len()
-    };
-    let mut found = 0;
-    for _ in 0..100 {
-        let read = recorder.read(LOOK, &mut |window| found = take(window));
+/// Returns the windows of `pid`, which has ended. All of them are in the ring buffer, between those of
+/// real-time threads of other programs: reading ends when none of them has come for some reads.
+fn recorded(recorder: &Recorder, pid: u32) -> Vec<Window> {
+    const IN_VAIN: u32 = 5;
+    let (mut windows, mut in_vain) = (Vec::new(), 0);
+    while in_vain < IN_VAIN {
+        let before = windows.len();
+        let read = recorder.read(LOOK, &mut |window| {
+            if window.task.pid == pid {
+                windows.push(window);
+            }
+        });
         read.expect("the ring buffer can be read");
-        if found >= count {
-            break;
-        }
+        in_vain = if windows.len() > before { 0 } else { in_vain + 1 };
     }
     windows
 }
@@ -98,7 +95,7 @@ fn watched_thread_yields_a_window_for_each_wake_up() {
     let pid = sleeper.pid;
     recorder.watch(pid).expect("the thread can be watched");
     let moments = sleeper.sleep();
-    let windows = recorded(&recorder, pid, SLEEPS);
+    let windows = recorded(&recorder, pid);
     let losses = recorder.losses();
     let mut found = 0;
     for moment in moments {
@@ -125,7 +122,7 @@ fn watched_thread_yields_a_window_for_each_wake_up() {
 }
 
 /// A thread that sleeps until a moment long past is woken before it sleeps, and continues at once.
-/// The latency of its next sleep must not begin with that waking.
+/// The latency of its next sleep must not begin with that waking, but where that sleep was to end.
 #[test]
 fn thread_woken_before_it_sleeps_is_not_charged_with_its_next_sleep() {
     if !latlab_testing::bpf() {
@@ -139,20 +136,24 @@ fn thread_woken_before_it_sleeps_is_not_charged_with_its_next_sleep() {
         sched::set_policy(Policy::Fifo(1)).expect("root may set any policy");
         pid_sender.send(sched::thread_id().cast_unsigned()).expect("the test receives");
         start.recv().expect("the test sends");
-        for _ in 0..ROUNDS {
+        let sleep = |_| {
             clock::sleep_until(clock::now() - PERIOD);
             let busy = clock::now() + Nanos::from_micros(100);
             while clock::now() < busy {}
-            clock::sleep_for(SLEEP);
-        }
+            let moment = clock::now() + PERIOD;
+            clock::sleep_until(moment);
+            moment
+        };
+        let moments: Vec<Nanos> = (0..ROUNDS).map(sleep).collect();
         clock::sleep_for(PERIOD);
         sched::set_policy(Policy::Other).expect("SCHED_OTHER is always allowed");
+        moments
     });
     let pid = pid_receiver.recv().expect("the thread sends");
     recorder.watch(pid).expect("the thread can be watched");
     go.send(()).expect("the thread receives");
-    thread.join().expect("the thread ends");
-    let windows = recorded(&recorder, pid, usize::MAX);
+    let moments = thread.join().expect("the thread ends");
+    let windows = recorded(&recorder, pid);
     let wakes_itself = |window: &&Window| {
         let mut events = window.events.iter().filter(|event| event.task.pid == pid);
         // Its timer, which expired before it was started.
@@ -162,10 +163,10 @@ fn thread_woken_before_it_sleeps_is_not_charged_with_its_next_sleep() {
     };
     let woken_awake = windows.iter().filter(wakes_itself).count();
     assert!(woken_awake >= ROUNDS / 2, "{woken_awake} of {ROUNDS}");
-    let long = windows.iter().filter(|window| window.ran - window.due > LONG);
-    let long: Vec<_> = long.map(|window| (window.due, window.ran, window.waking)).collect();
-    // Steal time or unreported switches may cause one or two.
-    assert!(long.len() * 2 < woken_awake, "{long:?}");
+    let is_found = |moment: &&Nanos| windows.iter().any(|window| is_window_of(**moment, window));
+    let found = moments.iter().filter(is_found).count();
+    // Some kernels do not report all switches.
+    assert!(found > ROUNDS / 2, "{found} of {ROUNDS}, {:?}", recorder.losses());
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn threads_with_colliding_pids_are_counted_and_not_watched() {
     recorder.watch(pid).expect("the thread is watched already");
     assert_eq!(recorder.losses().threads, 2);
     sleeper.sleep();
-    assert!(!recorded(&recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
+    assert!(!recorded(&recorder, pid).is_empty(), "{:?}", recorder.losses());
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn forgotten_thread_leaves_its_slot_to_another() {
     recorder.watch(pid).expect("the slot is free");
     assert_eq!(recorder.losses().threads, 1);
     sleeper.sleep();
-    assert!(!recorded(&recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
+    assert!(!recorded(&recorder, pid).is_empty(), "{:?}", recorder.losses());
 }
 
 #[test]
@@ -218,7 +219,7 @@ fn threads_watched_by_name_or_as_real_time_yield_late_windows_only() {
             let sleeper = Sleeper::new(10, PERIOD);
             let pid = sleeper.pid;
             sleeper.sleep();
-            assert_eq!(recorded(&recorder, pid, 1).len(), 0);
+            assert_eq!(recorded(&recorder, pid).len(), 0);
         }
         for watch in [Watch::Name(Comm::from("by its name")), Watch::RealTime] {
             let recorder = Recorder::start(&watch, NEVER).expect("the recorder starts");
@@ -226,7 +227,7 @@ fn threads_watched_by_name_or_as_real_time_yield_late_windows_only() {
             let sleeper = Sleeper::new(10, PERIOD);
             let pid = sleeper.pid;
             sleeper.sleep();
-            let windows = recorded(&recorder, pid, 10);
+            let windows = recorded(&recorder, pid);
             assert!(windows.len() >= 5, "{watch:?}: {}", windows.len());
         }
     });
@@ -247,7 +248,7 @@ fn thread_that_ends_frees_its_slot_whatever_its_policy() {
         let first = Sleeper::new(3, PERIOD);
         let first_pid = first.pid;
         first.sleep();
-        assert!(!recorded(&recorder, first_pid, 1).is_empty());
+        assert!(!recorded(&recorder, first_pid).is_empty());
         let other = if first_pid > 8192 { first_pid - 4096 } else { first_pid + 4096 };
         std::fs::write("/proc/sys/kernel/ns_last_pid", (other - 1).to_string())
             .expect("root may set it");
@@ -256,7 +257,7 @@ fn thread_that_ends_frees_its_slot_whatever_its_policy() {
         second.sleep();
         // Another process may have got that PID.
         if pid == other {
-            assert!(!recorded(&recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
+            assert!(!recorded(&recorder, pid).is_empty(), "{:?}", recorder.losses());
             return;
         }
     }
@@ -271,14 +272,18 @@ fn thread_is_watched_while_another_waits_for_windows() {
     }
     let recorder =
         Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
+    let sleeper = Sleeper::new(10, PERIOD);
+    let (sender, id) = mpsc::channel();
     std::thread::scope(|scope| {
-        scope.spawn(|| recorder.read(Nanos::from_secs(20), &mut |_| ()));
-        clock::sleep_for(LOOK);
-        let start = clock::now();
-        // No process has this PID.
-        recorder.watch(i32::MAX.cast_unsigned()).expect("the thread can be watched");
-        let waited = clock::now() - start;
-        assert!(waited < Nanos::from_secs(10), "{waited}");
+        let reader = scope.spawn(|| {
+            sender.send(sched::thread_id()).expect("the test receives");
+            recorder.read(Nanos::from_secs(60), &mut |_| ())
+        });
+        wait_until_asleep(id.recv().expect("the thread sends"));
+        recorder.watch(sleeper.pid).expect("the thread can be watched");
+        assert!(!reader.is_finished(), "the thread was watched after the wait only");
+        // A window ends the wait.
+        sleeper.sleep();
     });
 }
 
@@ -294,7 +299,7 @@ fn windows_that_come_too_fast_are_counted_as_lost() {
     recorder.watch(pid).expect("the thread can be watched");
     sleeper.sleep();
     let lost = recorder.losses().windows;
-    let windows = recorded(&recorder, pid, usize::MAX);
+    let windows = recorded(&recorder, pid);
     assert!(lost > 0 && !windows.is_empty(), "{lost} lost, {} received", windows.len());
 }
 
@@ -359,32 +364,39 @@ fn thread_that_is_preempted_in_user_mode_was_runnable() {
         Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
     let cpus = cpu::allowed().expect("the CPUs are known");
     let first = CpuList::from_iter(cpus.iter().next());
-    let run = |priority, work: fn()| {
-        let cpu = first.clone();
-        let (sender, pid) = mpsc::channel();
-        let (go, start) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            cpu::pin(&cpu).expect("the thread may run there");
-            sched::set_policy(Policy::Fifo(priority)).expect("root may set any policy");
-            sender.send(sched::thread_id().cast_unsigned()).expect("the test receives");
-            start.recv().expect("the test sends");
-            (0..20).for_each(|_| work());
-        });
-        (pid.recv().expect("the thread sends"), go, thread)
+    // Both begin together and end together, however late the test runs.
+    let (begin, has_ended) = (Barrier::new(3), AtomicBool::new(false));
+    let set_up = |priority, id: mpsc::Sender<u32>| {
+        cpu::pin(&first).expect("the thread may run there");
+        sched::set_policy(Policy::Fifo(priority)).expect("root may set any policy");
+        id.send(sched::thread_id().cast_unsigned()).expect("the test receives");
+        begin.wait();
     };
-    let (pid, go, busy) = run(1, || {
-        clock::sleep_for(PERIOD);
-        clock::spin_until(clock::now() + PERIOD + PERIOD + PERIOD);
+    let (set_up, has_ended) = (&set_up, &has_ended);
+    let (pid, urgent) = std::thread::scope(|scope| {
+        let (sender, busy) = mpsc::channel();
+        scope.spawn(move || {
+            set_up(1, sender);
+            for _ in 0..20 {
+                clock::sleep_for(PERIOD);
+                clock::spin_until(clock::now() + PERIOD + PERIOD + PERIOD);
+            }
+            has_ended.store(true, Ordering::Relaxed);
+        });
+        let (sender, urgent) = mpsc::channel();
+        scope.spawn(move || {
+            set_up(2, sender);
+            while !has_ended.load(Ordering::Relaxed) {
+                clock::sleep_for(PERIOD);
+            }
+        });
+        let [busy, urgent] = [busy, urgent].map(|id| id.recv().expect("the thread sends"));
+        let watched = recorder.watch(busy);
+        begin.wait();
+        watched.expect("the thread can be watched");
+        (busy, urgent)
     });
-    let (urgent, also_go, other) = run(2, || assert!(clock::sleep_for(PERIOD)));
-    recorder.watch(pid).expect("the thread can be watched");
-    for start in [go, also_go] {
-        start.send(()).expect("the thread receives");
-    }
-    for thread in [busy, other] {
-        thread.join().expect("it ends");
-    }
-    let windows = recorded(&recorder, pid, usize::MAX);
+    let windows = recorded(&recorder, pid);
     let switches = windows.iter().flat_map(|window| &window.events).filter_map(|event| {
         let EventKind::Switch { next, preempted } = event.kind else { return None };
         (event.task.pid == pid && next.pid == urgent).then_some(preempted)
@@ -411,47 +423,61 @@ fn function_call_names_the_thread_and_the_cpu_that_asked_for_it() {
         return;
     };
     let on = |cpu| cpu::pin(&CpuList::from_iter([cpu])).expect("the thread may run there");
+    let symbols = std::fs::read_to_string("/proc/kallsyms").expect("there are symbols");
+    let symbols = Symbols::parse(&symbols).expect("the test runs as root");
+    let is_shootdown = |call: &Call| {
+        symbols.find(call.function).is_some_and(|symbol| symbol.function == "flush_tlb_func")
+    };
     let recorder =
         Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
     on(first);
-    let sleeper = Sleeper::new(SLEEPS, PERIOD);
-    let pid = sleeper.pid;
-    recorder.watch(pid).expect("the thread can be watched");
-    let ends = AtomicBool::new(false);
-    let (thread, windows) = std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let (ends, mut calls) = (AtomicBool::new(false), Vec::new());
+    std::thread::scope(|scope| {
+        let end = End(&ends);
+        let goes_on = || !ends.load(Ordering::Relaxed);
+        // On a busy machine, ordinary threads would hardly run at the same time.
+        let urgent = || sched::set_nice(-20).expect("root may set it");
+        scope.spawn(move || {
+            urgent();
             on(first);
-            while !ends.load(Ordering::Relaxed) {
+            while goes_on() {
                 std::hint::spin_loop();
             }
         });
         let (sender, thread) = mpsc::channel();
-        let ends = &ends;
         scope.spawn(move || {
+            urgent();
             on(second);
             sender.send(sched::thread_id().cast_unsigned()).expect("the test receives");
-            while !ends.load(Ordering::Relaxed) {
+            while goes_on() {
                 let mut memory = Vec::with_capacity(MAPPED);
                 memory.push(1_u8);
                 drop(std::hint::black_box(memory));
             }
         });
         let thread = thread.recv().expect("the thread sends");
-        sleeper.sleep();
-        let windows = recorded(&recorder, pid, SLEEPS);
-        ends.store(true, Ordering::Relaxed);
-        (thread, windows)
+        wait_at_most(Duration::from_mins(5), "a TLB shootdown comes before a wake-up", || {
+            let sleeper = Sleeper::new(SLEEPS, PERIOD);
+            let pid = sleeper.pid;
+            recorder.watch(pid).expect("the thread can be watched");
+            sleeper.sleep();
+            let events = recorded(&recorder, pid).into_iter().flat_map(|window| window.events);
+            calls.extend(events.filter_map(|event| match event.kind {
+                EventKind::Called(call) if call.sender.pid == thread => Some(call),
+                _ => None,
+            }));
+            calls.iter().any(is_shootdown)
+        });
+        drop(end);
     });
-    let calls = windows.iter().flat_map(|window| &window.events).filter_map(|event| {
-        let EventKind::Called(call) = event.kind else { return None };
-        (call.sender.pid == thread).then_some(call)
-    });
-    let calls: Vec<_> = calls.collect();
-    let symbols = std::fs::read_to_string("/proc/kallsyms").expect("there are symbols");
-    let symbols = Symbols::parse(&symbols).expect("the test runs as root");
-    let is_shootdown = |call: &Call| {
-        symbols.find(call.function).is_some_and(|symbol| symbol.function == "flush_tlb_func")
-    };
-    assert!(calls.iter().any(is_shootdown), "{calls:?}");
     assert!(calls.iter().all(|call| call.cpu == second), "{calls:?}");
+}
+
+/// Ends the threads of a test when this is dropped, also where the test fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

@@ -5,6 +5,7 @@ use latlab_bpf::wakers::Wakers;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::sched::{self, Policy};
+use latlab_testing::lock_machine_for_a_moment;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
 use std::sync::mpsc;
@@ -59,6 +60,8 @@ fn wakers_report_no_thread_for_a_timer() {
     if !latlab_testing::bpf() {
         return;
     }
+    // Real-time tasks of other tests may be woken by interrupts.
+    let _lock = lock_machine_for_a_moment();
     let mut wakers = Wakers::load().expect("the programs load");
     let thread = std::thread::spawn(|| {
         sched::set_policy(Policy::Fifo(1)).expect("root may set any policy");

@@ -154,7 +154,7 @@ impl Drop for Daemon {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spin::until;
+    use std::fs;
     use std::io::Write as _;
     use std::os::fd::IntoRawFd as _;
     use std::os::unix::net::UnixStream;
@@ -176,8 +176,21 @@ mod tests {
         assert!(line.write_str(&text).is_ok() && line.write_str("x").is_err());
     }
 
-    /// The answer to a request of a thread that handles a signal every 20 ms, on a connection on which
-    /// `answer` acts after 100 ms.
+    /// Waits until a thread of this process sleeps.
+    fn wait_until_asleep(id: c_int) {
+        let path = std::format!("/proc/self/task/{id}/stat");
+        // Its state follows its name, which stands in parentheses.
+        let is_asleep = || {
+            let stat = fs::read_to_string(&path).unwrap();
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+        };
+        while !is_asleep() {
+            thread::yield_now();
+        }
+    }
+
+    /// The answer to a request of a thread that handles five signals while it waits, on a connection
+    /// on which `answer` acts then.
     fn asked(answer: impl FnOnce(UnixStream) + Send + 'static) -> Result<[u8; 2], Refused> {
         extern "C" fn handle(_: c_int) {}
         #[expect(clippy::fn_to_numeric_cast_any, reason = "sigaction(2) takes a number")]
@@ -193,9 +206,12 @@ mod tests {
         unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, core::ptr::null_mut()) };
         // SAFETY: pthread_self takes nothing.
         let asking = unsafe { libc::pthread_self() };
+        // SAFETY: gettid takes nothing.
+        let id = unsafe { libc::gettid() };
         let answering = thread::spawn(move || {
             for _ in 0..5 {
-                until(now() + 20_000_000, 0);
+                // It sleeps again after the last one. Pauses would use up its patience.
+                wait_until_asleep(id);
                 // SAFETY: the thread that asks waits for the answer.
                 unsafe { libc::pthread_kill(asking, libc::SIGUSR1) };
             }

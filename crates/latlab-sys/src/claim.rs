@@ -122,12 +122,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         fs::create_dir_all(root.path(FOLDER)).unwrap();
+        let waiter = crate::sched::thread_id();
         for content in ["", "4194305"] {
             let path = root.path(FOLDER).join("adapt.lock");
             let mut swept = lock::take(&path).unwrap().unwrap();
             swept.write_all(content.as_bytes()).unwrap();
             let sweep = std::thread::spawn(move || {
-                clock::sleep_for(Nanos::from_millis(100));
+                latlab_testing::wait_until_asleep(waiter);
                 fs::remove_file(path).unwrap();
                 drop(swept);
             });

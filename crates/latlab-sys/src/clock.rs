@@ -199,9 +199,10 @@ mod tests {
     fn ticks_come_periodically() {
         let period = tick_period();
         assert!((1_000_000..=10_000_000).contains(&period.0), "{period}");
-        let patience = || now() + Nanos::from_secs(10);
-        let first = spin_until_tick(patience()).expect("there are ticks");
-        assert!(spin_until_tick(patience()).expect("there are ticks") > first);
+        // A busy machine may keep this thread from its CPU for any time.
+        let next = || spin_until_tick(Nanos::MAX).expect("there are ticks");
+        let first = next();
+        assert!(next() > first);
         assert_eq!(spin_until_tick(now()), None);
     }
 

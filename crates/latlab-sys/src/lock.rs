@@ -231,8 +231,9 @@ mod tests {
         let root = Root::new(folder.path());
         let held = File::open(super::folder(&root).unwrap()).unwrap();
         held.lock().unwrap();
-        let (sender, turn) = mpsc::channel();
-        std::thread::spawn(move || sender.send(LockFile::of_journals(&root).is_ok()));
-        assert_eq!(turn.recv_timeout(Duration::from_secs(10)), Ok(true));
+        let turn = std::thread::spawn(move || LockFile::of_journals(&root).is_ok());
+        let patience = Duration::from_secs(10);
+        latlab_testing::wait_at_most(patience, "the journals are locked", || turn.is_finished());
+        assert!(turn.join().unwrap());
     }
 }

@@ -1,9 +1,18 @@
-//! Facilities of the test suites: a test that cannot run on this machine says so, instead of
-//! passing silently.
+//! Facilities of the test suites: the machine that tests share, patience with a busy one, and tests that
+//! cannot run here, which say so instead of passing silently.
 //!
 //! `make test` prints these tests at its end. In continuous integration it fails if one of them
 //! needs something that every Debian 12 has for root.
 #![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "tests wait, for programs and for the machine")]
+
+mod asleep;
+mod machine;
+mod patience;
+
+pub use asleep::{times_asleep, wait_until_asleep};
+pub use machine::{MachineLock, lock_machine, lock_machine_for_a_moment};
+pub use patience::{Patience, wait_at_most};
 
 use std::fmt;
 use std::fs::{self, OpenOptions};

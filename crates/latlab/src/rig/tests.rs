@@ -4,6 +4,7 @@ use super::*;
 use latlab_core::plan::Length;
 use latlab_sys::sched::Policy;
 use latlab_sys::{clock, cpu};
+use std::sync::Mutex;
 
 /// Shows nothing.
 struct NoDisplay;
@@ -18,32 +19,68 @@ impl Watch for NoDisplay {
     }
 }
 
-/// On a busy host a sleep of 7 ms was seen to last longer than 200 ms, the former value.
+/// Without a sample for this time, a probe fails in the tests of that.
 const TIMEOUT: Nanos = Nanos::from_secs(1);
 
-/// Runs `body` on CPU 0 for 100 samples. Returns its outcome and the number of samples.
-fn run(
-    body: impl Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
-) -> (std::result::Result<(), String>, u64) {
-    run_samplers(1, body)
+/// The outcome of a probe, and its number of samples.
+type Outcome = (std::result::Result<(), String>, u64);
+
+/// Runs `body` on CPU 0 for 100 samples.
+fn run(body: impl Fn(&mut Sampler<'_>) -> io::Result<()> + Sync) -> Outcome {
+    /// No machine is so busy that a sampler takes no sample for so long.
+    const NEVER: Nanos = Nanos::from_secs(600);
+    run_samplers(1, NEVER, body)
 }
 
-/// As [`run`], with this number of samplers.
+/// As [`run`], with this number of samplers. The probe fails without a sample for `timeout`.
 fn run_samplers(
     samplers: usize,
+    timeout: Nanos,
     body: impl Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
-) -> (std::result::Result<(), String>, u64) {
+) -> Outcome {
     let plan = Plan::bare("", CpuList::from_iter([0]), Length::Count(100));
     let cpu_sets = vec![plan.cpus.clone(); samplers];
     let signals = Signals::block().unwrap();
     let mut watch = NoDisplay;
     let mut rig = Rig::new(&plan, cpu::allowed().unwrap(), &signals, &mut watch);
-    let (spans, pacing) = ([("a", "b")], Pacing::BackToBack(TIMEOUT));
+    let (spans, pacing) = ([("a", "b")], Pacing::BackToBack(timeout));
     let scheduling =
         Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None };
     let ended = rig.on_cpu_sets(&cpu_sets, "test", &spans, pacing, &scheduling, body);
     let recorded = rig.measured.iter().map(|one| one.recording.series[0].0.recorded()).sum();
     (ended.map_err(|failure| failure.to_string()), recorded)
+}
+
+/// When each sampler of a probe ran.
+struct Turns([Mutex<Vec<Nanos>>; 2]);
+
+impl Turns {
+    fn note(&self, sampler: &Sampler<'_>) {
+        self.0[sampler.index()].lock().unwrap().push(clock::now());
+    }
+
+    /// The longest time between two turns of a sampler.
+    fn longest_wait(&self) -> Nanos {
+        let waits = |turns: &Mutex<Vec<Nanos>>| {
+            let turns = turns.lock().unwrap();
+            turns.windows(2).map(|two| two[1] - two[0]).max()
+        };
+        self.0.iter().filter_map(waits).max().unwrap_or(Nanos(0))
+    }
+}
+
+/// The outcome of a probe whose samplers note their turns, at its first run in which none waited
+/// long for its CPU: on a busy machine a sampler may take no sample for [`TIMEOUT`] because of that.
+fn undisturbed(run: impl Fn(&Turns) -> Outcome) -> Outcome {
+    loop {
+        let begun = clock::now();
+        let turns = Turns([(); 2].map(|()| Mutex::new(vec![begun])));
+        let outcome = run(&turns);
+        // Two waits may follow each other without a sample in between.
+        if turns.longest_wait() < Nanos(TIMEOUT.0 / 2) {
+            return outcome;
+        }
+    }
 }
 
 fn record(sampler: &mut Sampler<'_>) {
@@ -76,13 +113,17 @@ fn count_of_repetitions_ends_probe_and_interrupts_second_task() {
 
 #[test]
 fn lost_wakeup_fails_probe() {
-    let (ended, recorded) = run(|sampler| {
-        assert!(sampler.running());
-        record(sampler);
-        while sampler.running() {
-            clock::sleep_for(Nanos::from_secs(60));
-        }
-        Ok(())
+    let (ended, recorded) = undisturbed(|turns| {
+        run_samplers(1, TIMEOUT, |sampler| {
+            turns.note(sampler);
+            assert!(sampler.running());
+            record(sampler);
+            turns.note(sampler);
+            while sampler.running() {
+                clock::sleep_for(Nanos::from_secs(60));
+            }
+            Ok(())
+        })
     });
     let said = ended.unwrap_err();
     assert!(said.contains("test on CPU 0") && said.contains("no sample for 1 s"), "{said}");
@@ -91,16 +132,20 @@ fn lost_wakeup_fails_probe() {
 
 #[test]
 fn finished_sampler_is_not_taken_for_stalled() {
-    let (ended, recorded) = run_samplers(2, |sampler| {
-        while sampler.running() {
-            record(sampler);
-            if sampler.index() == 1 {
-                clock::sleep_for(Nanos(TIMEOUT.0 / 80));
+    let outcome = undisturbed(|turns| {
+        run_samplers(2, TIMEOUT, |sampler| {
+            while sampler.running() {
+                record(sampler);
+                turns.note(sampler);
+                if sampler.index() == 1 {
+                    clock::sleep_for(Nanos(TIMEOUT.0 / 80));
+                }
             }
-        }
-        Ok(())
+            turns.note(sampler);
+            Ok(())
+        })
     });
-    assert_eq!((ended, recorded), (Ok(()), 200));
+    assert_eq!(outcome, (Ok(()), 200));
 }
 
 /// As on a board that learns the time of day while it measures.
@@ -162,8 +207,8 @@ fn failure_beside_second_and_runnable_tasks_fails_probe() {
 #[test]
 fn runnable_tasks_are_known_until_they_have_ended() {
     let stopped = |sampler: &Sampler<'_>| sampler.coordination.stopped_threads().len();
-    let seen = std::sync::Mutex::new(Vec::new());
-    // On a busy host the probe may fail, as it takes no sample.
+    let seen = Mutex::new(Vec::new());
+    // The probe takes no sample; whether it fails does not matter here.
     let _ = run(|sampler| {
         sampler.with_runnable_tasks(3, |sampler| {
             sampler.coordination.stop(sampler.index());

@@ -61,7 +61,7 @@ fn housekeeping_moves_the_main_thread_only() {
         not_run(Missing::Optional, "it needs two CPUs");
         return;
     }
-    let words = "run --policy other --cpus 0 --for 60s --load cpu --housekeeping 1 --json";
+    let words = "run --policy other --cpus 0 --for 10min --load cpu --housekeeping 1 --json";
     let mut run = Running::start(&mut command(words));
     run.wait_until_measuring();
     assert_eq!(field(run.pid(), "Cpus_allowed_list").as_deref(), Some("1"));
@@ -114,7 +114,7 @@ fn cgroup_has_latlab_without_its_loads_while_it_measures() {
         not_run(Missing::Optional, "no control group can be made here");
         return;
     };
-    let words = format!("run --policy other --for 60s --load cpu --json --cgroup {}", group.0);
+    let words = format!("run --policy other --for 10min --load cpu --json --cgroup {}", group.0);
     let mut run = Running::start(&mut command(&words));
     run.wait_until_measuring();
     assert_eq!(group.processes().trim(), run.pid().to_string());

@@ -1,7 +1,7 @@
 //! Adapting: in guests, whose kernels have the knobs, and on this machine without changing
 //! anything.
 
-use crate::program::{Output, assert_repeats, command, figure, latlab, run};
+use crate::program::{Output, command, figure, latlab, run};
 use latlab_core::record::Record;
 
 /// Runs a script in a guest with a PREEMPT_RT kernel, in which `/latlab` is this program.
@@ -190,17 +190,14 @@ fn netbench_keeps_its_requests_beside_computing_loads_when_adapted() {
 /// Figures 2 and 7 of Seo et al. 2009: the cost of full preemption, and how much adapting recovers.
 #[test]
 fn hackbench_adapted_takes_less_time_and_fewer_switches() {
-    // Before, the default of 100 loops, which takes longer. Adapted it takes 0.64 of the time with 50
-    // loops and 0.88 with 20, of which start and exit of the tasks are more.
-    // Two seeds, before one: the order in which the tasks run differs with each build of latlab, and
-    // with it the time without adapting, so that one seed gave 0.64, 0.69 and 0.86 with three builds.
-    // For the same reason the time need only be less; until 28 November 2026, at most 0.85 of it. The
-    // switches show that adapting works.
+    // With fewer loops, start and exit of the tasks are more of the time: adapted it takes 0.64 of it with 50
+    // loops and 0.88 with 20. The order in which the tasks run differs with each build of latlab, and with it
+    // the time without adapting, so that one seed gave 0.64, 0.69 and 0.86 with three builds: there are two
+    // seeds, and the time need only be less (a limit of 0.85 failed). The switches show that adapting works.
     let words = "run hackbench:groups=5,loops=50 --on lab:rt --warm-up 0 --count 1 --json";
     let run = |seed, adapt| latlab(&format!("{words} --seed {seed}{adapt}")).record();
     let (without, adapted) =
         ([1, 2].map(|seed| run(seed, "")), [1, 2].map(|seed| run(seed, " --adapt")));
-    assert_repeats(&format!("{} --adapt", words.replace("groups=5,loops=50", "groups=1")));
     let ((time, switches), (less, fewer)) = (cost(&without), cost(&adapted));
     let [adapted, _] = adapted;
     assert!(less < time, "{less} s of {time} s");

@@ -153,7 +153,7 @@ fn softirq_thread_that_wakes_a_task_is_raised_on_arm64() {
     let worst = |adapt: &str| {
         let words = "run timer:source=itimer,interval=8ms,priority=80 --load \
                      cpu:busy=400ms,every=1s,policy=fifo,priority=70 --for 3s --warm-up 1s \
-                     --limit 4min --json --on lab:v6.12-rt@arm64";
+                     --json --on lab:v6.12-rt@arm64";
         let record = both.run(&format!("{words} {adapt}")).record();
         record.worst[0].latency
     };

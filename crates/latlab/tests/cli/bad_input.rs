@@ -199,7 +199,11 @@ fn damaged_record_is_refused_with_its_defect() {
     refused(&damaged(|r| r["schema"] = json!(3)), &["schema 3", "newer latlab"]);
     refused(&damaged(|r| r["series"][0]["hdr"] = json!("HISTFAAAAA==")), &["damaged", "series 0"]);
     refused(&damaged(|r| r["series"][0]["hdr"] = json!("%%%")), &["damaged", "series 0", "cyclic"]);
-    refused(&damaged(|r| r["series"][0]["counts"]["recorded"] = json!(1)), &["damaged", "samples"]);
+    let one_more = damaged(|r| {
+        let recorded = &mut r["series"][0]["counts"]["recorded"];
+        *recorded = json!(recorded.as_u64().expect("it is a number") + 1);
+    });
+    refused(&one_more, &["damaged", "samples"]);
     refused(&damaged(|r| r["series"][0]["max"] = json!(0)), &["damaged", "minimum"]);
     refused(&damaged(|r| r["series"][0]["max"] = json!(-5)), &["not a latlab record", "-5"]);
 }

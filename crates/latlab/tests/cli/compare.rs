@@ -1,6 +1,8 @@
 //! Comparisons of sets of runs: verdicts, limits, and output for continuous integration.
 
-use crate::program::{Output, command, entries, folder, latlab, lock_machine, run};
+use crate::program::{
+    Output, command, entries, folder, latlab, lock_machine, lock_machine_for_a_moment, run,
+};
 use latlab_core::histogram::Histogram;
 use latlab_core::time::Nanos;
 use serde_json::Value;
@@ -11,7 +13,7 @@ use std::path::Path;
 /// those in a.
 fn runs(folder: &Path, times: u64) {
     let measured = {
-        let _lock = lock_machine();
+        let _lock = lock_machine_for_a_moment();
         latlab("run cyclic --cpus 0 --policy other --for 50ms --warm-up 0 --json").record()
     };
     for nth in 0..8u64 {
@@ -216,7 +218,7 @@ fn latency_of_one_side_only_is_a_test_case() {
     let folder = folder();
     let words = "run cyclic nanosleep --cpus 0 --policy other --for 50ms --warm-up 0 --json";
     let mut record = {
-        let _lock = lock_machine();
+        let _lock = lock_machine_for_a_moment();
         latlab(words).record()
     };
     fs::write(folder.path().join("two.json"), record.to_json()).expect("the folder can be written");

@@ -2,13 +2,14 @@
 
 use crate::period::library::{self, library};
 use crate::program::{
-    LATLAB, Output, Running, command, folder, latlab, lock_machine, root, run, wait_until,
+    LATLAB, Output, Running, command, folder, latlab, lock_machine_for_a_moment, root, run,
+    wait_until,
 };
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 /// Replacements for placeholders of the reader's own values, and for commands that take hours.
 const REPLACEMENTS: &[(&str, &str)] = &[
@@ -73,9 +74,6 @@ fn shortened(command: &str) -> String {
             _ => {}
         }
     }
-    if measures(&words[1]) && words.iter().any(|word| in_guest(word)) {
-        words.insert(2, "--limit 4min".to_owned());
-    }
     if words[1] == "watch" && !words.iter().any(|word| word == "--once" || word == "--for") {
         // The loop does not end.
         words.push("--for 1s".to_owned());
@@ -115,9 +113,10 @@ fn make_short(words: &mut Vec<String>) {
     }
 }
 
-/// Creates a folder with the programs, files and the kernel that the pages assume.
-fn workspace() -> tempfile::TempDir {
+/// Creates a folder with the programs and files that commands assume, and the kernel where they name it.
+fn workspace(commands: &[String]) -> tempfile::TempDir {
     let workspace = folder();
+    let is_named = |what: &str| commands.iter().any(|command| command.contains(what));
     let here = |name: &str| workspace.path().join(name);
     for folder in ["bin", "dist", "arch/x86/boot"] {
         fs::create_dir_all(here(folder)).expect("the folder can be written");
@@ -134,27 +133,25 @@ fn workspace() -> tempfile::TempDir {
     cc.args(["-g", "-O2", "-o"]).arg(here("my-loop")).arg(tree().join("examples/loop.c"));
     assert!(run(&mut cc).status.success(), "{cc:?}");
     fs::copy(here("window"), here("my-program")).expect("the folder can be written");
-    symlink(kernel(), here("arch/x86/boot/bzImage")).expect("the folder can be written");
+    if is_named("bzImage") {
+        symlink(kernel(), here("arch/x86/boot/bzImage")).expect("the folder can be written");
+    }
     fs::write(here("adapt.toml"), latlab("generate adapt.toml").stdout)
         .expect("the folder can be written");
     let names = ["idle.json", "before/1.json", "before/2.json", "after/1.json", "after/2.json"];
-    for (path, record) in names.map(here).iter().zip(records()) {
+    for name in names.into_iter().filter(|name| is_named(name.split('/').next().unwrap_or(name))) {
+        let path = here(name);
         fs::create_dir_all(path.parent().expect("the path has a folder"))
             .expect("the folder can be written");
-        fs::write(path, record).expect("the folder can be written");
+        fs::write(path, record()).expect("the folder can be written");
     }
     workspace
 }
 
-/// Records of this machine, measured once for all pages.
-fn records() -> &'static [String] {
-    static RECORDS: OnceLock<Vec<String>> = OnceLock::new();
-    RECORDS.get_or_init(|| {
-        let _lock = lock_machine();
-        // Enough samples for a limit on p99.9.
-        let measure = |_| latlab("run cyclic:interval=50us,policy=other --for 1s --json").stdout;
-        (0..5).map(measure).collect()
-    })
+/// A record of this machine, with enough samples for a limit on p99.9.
+fn record() -> String {
+    let _lock = lock_machine_for_a_moment();
+    latlab("run cyclic:interval=50us,policy=other --for 1s --json").stdout
 }
 
 /// Returns the path of any kernel that the laboratory has unpacked.
@@ -241,21 +238,32 @@ impl PageTest {
     }
 }
 
-/// Runs all commands of a page.
+/// Returns the commands of a page that leave nothing for its later ones and are on an earlier page, too.
+fn repeated(page: &str) -> BTreeSet<String> {
+    let writes = |command: &String| {
+        [" -o ", "--out", ">", " adapt"].map(|word| command.contains(word)).contains(&true)
+    };
+    let earlier = PAGES.iter().take_while(|earlier| **earlier != page);
+    earlier.flat_map(|earlier| commands(earlier)).filter(|command| !writes(command)).collect()
+}
+
+/// Runs all commands of a page that no earlier page has.
 fn test_page(page: &str) {
     if !root() {
         return;
     }
-    let mut test = PageTest { workspace: workspace(), daemon: None, control: None };
-    let commands = commands(page);
+    let mut commands = commands(page);
     assert!(!commands.is_empty(), "{page} has no command");
+    let repeated = repeated(page);
+    commands.retain(|command| !repeated.contains(command));
+    let mut test = PageTest { workspace: workspace(&commands), daemon: None, control: None };
     // A daemon changes this machine until another command ends it.
-    let whole = commands.iter().any(|line| line.contains(" adapt")).then(lock_machine);
+    let whole = commands.iter().any(|line| line.contains(" adapt")).then(lock_machine_for_a_moment);
     for command in commands {
         let line = shortened(&command);
         let is_here =
             measures(line.split(' ').nth(1).unwrap_or_default()) && !line.contains("lab:");
-        let _lock = (whole.is_none() && is_here).then(lock_machine);
+        let _lock = (whole.is_none() && is_here).then(lock_machine_for_a_moment);
         test.run_line(&line);
     }
     test.stop_daemon();

@@ -1,6 +1,6 @@
 //! Faults: each system call of a command fails, once or from then on, or ends it. The machine is then as
 //! before, or latlab says that it is not, and the next one restores it; a file that it writes is whole
-//! or absent.
+//! or absent. `make test` makes some calls fail, `make test-all` more, and `make torture` each.
 
 mod crashes;
 mod files;
@@ -34,7 +34,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("openat", "error=EMFILE+"),
     ("read", "error=EIO+"),
     ("sched_setattr", "error=EPERM+"),
-    // Up to here in every run of the tests.
+    // Up to here in `make test-all`.
     ("openat", "error=EACCES+"),
     ("getdents64", "error=EIO+"),
     ("flock", "error=ENOLCK+"),
@@ -106,17 +106,36 @@ fn tampering(
     tampered.then_some(output)
 }
 
-/// Makes calls of a command fail, each once, as `attempt` does with a fault and a number.
-fn each(name: &str, attempt: impl Fn((&str, &str), usize) -> Option<Result<(), String>>) {
+/// A call and how it fails, and which of these calls does: the first is 1.
+type Attempt<'a> = &'a dyn Fn((&str, &str), usize) -> Option<Result<(), String>>;
+
+/// How many calls fail: [`some`] or [`each`].
+type Extent = fn(&str, Attempt<'_>);
+
+/// Makes a few calls fail, as a sample of what [`each`] does.
+fn some(name: &str, attempt: Attempt<'_>) {
+    const FEW: [(&str, &str); 3] =
+        [("write", "error=ENOSPC"), ("openat", "error=EMFILE"), ("read", "error=EIO+")];
+    some_of(name, &FEW, attempt);
+}
+
+/// Makes the first and the third of these calls fail.
+fn some_of(name: &str, faults: &[(&str, &str)], attempt: Attempt<'_>) {
+    let calls = faults.iter().flat_map(|fault| [1, 3].map(|nth| (fault, nth)));
+    let tried = calls.filter_map(|(fault, nth)| Some((fault, nth, attempt(*fault, nth)?)));
+    let tried: Vec<_> = tried.collect();
+    let wrong: Vec<_> = tried.iter().filter(|(_, _, result)| result.is_err()).collect();
+    assert!(wrong.is_empty(), "{name}: {wrong:#?}");
+    assert!(tried.len() > 2, "{name}: few calls were made to fail");
+}
+
+/// Makes calls of a command fail, each once.
+fn each(name: &str, attempt: Attempt<'_>) {
     let faults = if stride().is_some() { FAULTS } else { &FAULTS[..ALWAYS] };
     each_of(name, faults, attempt);
 }
 
-fn each_of(
-    name: &str,
-    faults: &[(&str, &str)],
-    attempt: impl Fn((&str, &str), usize) -> Option<Result<(), String>>,
-) {
+fn each_of(name: &str, faults: &[(&str, &str)], attempt: Attempt<'_>) {
     let (mut tried, mut wrong) = (0, Vec::new());
     for fault in faults {
         let mut nth = 1;

@@ -3,7 +3,7 @@
 use crate::program::{
     Missing, Output, Running, command, folder, latlab, lock_machine, not_run, pause, root, run,
 };
-use latlab_core::record::{Counts, Record};
+use latlab_core::record::{Counts, Record, Series};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -36,15 +36,21 @@ const TRUTHS: [Truth; 10] = [
 ];
 
 /// Longest time that a timer of the kernel takes which expires together with the wake-up, in ns. Where
-/// it expires depends on the bytes of the program, so that two samples of a record may meet one. (Until
-/// 25 November 2026 no sample was allowed to: the limits above were those of all.)
+/// it expires depends on the bytes of the program, so that two samples of a record may meet one.
 const TIMER: u64 = 5_000;
 
 /// Longest latency of a wake-up without a delay, in ns: the wake-up itself and a tick.
 const PROMPT: u64 = 7_000;
 
 fn injected(cause: &str, words: &str) -> Output {
-    latlab(&format!("run inject:cause={cause},time=300us --json {words}"))
+    inject(&[cause], words)
+}
+
+/// Injects these delays, one cause after the other.
+fn inject(causes: &[&str], words: &str) -> Output {
+    let probe = |cause: &&str| format!(" inject:cause={cause},time=300us");
+    let probes: String = causes.iter().map(probe).collect();
+    latlab(&format!("run{probes} --json {words}"))
 }
 
 /// Parses the records of several targets.
@@ -56,19 +62,27 @@ fn records(output: &Output) -> Vec<Record> {
     texts.iter().map(|text| Record::from_json(text).expect("the output is a record")).collect()
 }
 
-/// Asserts that all 23 samples of each record are between `least` and `most`, but for two that
-/// may have met a timer.
+/// Asserts that all 23 samples of the only series of each record are between `least` and `most`, but for two
+/// that may have met a timer.
 fn assert_all_between(records: &[Record], least: u64, most: u64, what: &str) {
     for record in records {
-        let series = &record.series[0];
-        assert_eq!((record.series.len(), series.counts.recorded), (1, 23), "{what}");
-        // All but two of 23 samples.
-        let common = series.quantiles.p90.0;
-        let is_so = series.min.0 >= least && common < most && series.max.0 < most + TIMER;
-        assert!(is_so, "{what}: {series:?}");
-        let late = record.warnings.iter().any(|warning| warning.code == "late-delay");
-        assert!(!late, "{what}: {:?}", record.warnings);
+        assert_eq!(record.series.len(), 1, "{what}");
+        assert_between(&record.series[0], least, most, what);
+        assert_none_began_late(record, what);
     }
+}
+
+fn assert_between(series: &Series, least: u64, most: u64, what: &str) {
+    assert_eq!(series.counts.recorded, 23, "{what}");
+    // All but two of 23 samples.
+    let common = series.quantiles.p90.0;
+    let is_so = series.min.0 >= least && common < most && series.max.0 < most + TIMER;
+    assert!(is_so, "{what}: {series:?}");
+}
+
+fn assert_none_began_late(record: &Record, what: &str) {
+    let late = record.warnings.iter().any(|warning| warning.code == "late-delay");
+    assert!(!late, "{what}: {:?}", record.warnings);
 }
 
 /// The last of these kernels has PREEMPT_RT.
@@ -76,23 +90,31 @@ const KERNELS: &str = "--count 23 --on lab:preemptible-hr --on lab:rapid-reactio
 
 #[test]
 fn delays_in_laboratory_take_the_requested_time() {
-    for Truth { cause, called, rest } in TRUTHS {
-        let records = records(&injected(cause, KERNELS));
-        assert_eq!(records.len(), 3);
-        // Softirqs are preemptible with PREEMPT_RT.
-        let late = if cause == "softirq" { &records[..2] } else { &records[..] };
-        assert_all_between(late, TIME, TIME + rest, &format!("{cause}, called {called}"));
-        assert_all_between(&records[late.len()..], 0, PROMPT, cause);
+    let records = records(&inject(&TRUTHS.map(|truth| truth.cause), KERNELS));
+    assert_eq!(records.len(), 3);
+    for record in &records {
+        assert_none_began_late(record, &record.plan.target);
+        assert_eq!(record.series.len(), TRUTHS.len());
+        for (Truth { cause, called, rest }, series) in TRUTHS.iter().zip(&record.series) {
+            let what = format!("{cause}, called {called}, on {}", record.plan.target);
+            // Softirqs are preemptible with PREEMPT_RT.
+            if (*cause, record.plan.target.as_str()) == ("softirq", "lab:rt") {
+                assert_between(series, 0, PROMPT, &what);
+            } else {
+                assert_between(series, TIME, TIME + rest, &what);
+            }
+        }
     }
 }
 
 #[test]
-fn cause_none_delays_nothing_and_repeats_exactly() {
+fn delays_and_their_absence_repeat_exactly() {
     let output = injected("none", KERNELS);
     assert_all_between(&records(&output), 0, PROMPT, "none");
     let words = format!("{KERNELS} --fresh");
     assert_eq!(injected("none", &words).stdout, output.stdout);
     let late = injected("timer-callback", KERNELS);
+    assert_all_between(&records(&late), TIME, TIME + 7_000, "timer-callback");
     assert_eq!(injected("timer-callback", &words).stdout, late.stdout);
 }
 

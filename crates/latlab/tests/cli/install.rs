@@ -1,6 +1,7 @@
 //! `make install`: the program, the library for loops, manual pages, completions and the unit, below a
 //! folder.
 
+use crate::period::library;
 use crate::program::{LATLAB, Missing, entries, folder, not_run, run};
 use std::fs;
 use std::path::Path;
@@ -17,6 +18,7 @@ fn install(folder: &Path) {
     let library = tree.join("target/period");
     make.arg(format!("PERIOD={}/liblatlab-period", library.display()));
     make.arg(format!("CARGO_TARGET_DIR={}", library.display()));
+    let _lock = library::lock(&library);
     let output = run(make.current_dir(tree).env_remove("MAKEFLAGS"));
     assert_eq!(output.code(), Some(0), "{output:?}");
 }

@@ -1,24 +1,32 @@
 //! Interrupted runs: they keep their samples and restore all knobs.
 
 use crate::knob;
+use crate::measuring::wait_until_sampled;
 use crate::program::{
-    LATLAB, Output, Running, cache_with_kernels, command, folder, latlab, lock_machine,
-    path_with_script, pause, root, wait_until, with_own_journal,
+    LATLAB, Output, Running, cache_with_kernels, command, entries, field, folder, latlab,
+    lock_machine, path_with_script, pause, root, wait_until, with_own_journal,
 };
 use latlab_core::record::Record;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
-/// Starts a long run that sets a knob, calls `interrupt` once it measures, and returns its output
+/// The numbers that are the names of entries of a folder, as of processes and threads.
+fn numbers(folder: &str) -> impl Iterator<Item = u32> {
+    let paths = entries(Path::new(folder)).into_iter();
+    paths.filter_map(|path| path.file_name()?.to_str()?.parse().ok())
+}
+
+/// Starts a long run that sets a knob, calls `interrupt` once it has samples, and returns its output
 /// and record.
 fn interrupted(interrupt: impl FnOnce(&Running)) -> (Output, Record) {
     let folder = folder();
     let out = folder.path().join("kept.json");
-    let words = "run cyclic --for 60s --warm-up 0 --set stat_interval=7 --load cpu --out";
+    let words = "run cyclic --for 10min --warm-up 0 --set stat_interval=7 --load cpu --out";
     let mut run = Running::start(with_own_journal(folder.path(), words).arg(&out));
     run.wait_until_measuring();
     assert_eq!(knob::read(), "7", "the knob is set during the run");
-    pause(Duration::from_millis(200));
+    wait_until_sampled(run.pid());
     interrupt(&run);
     let output = run.finish();
     let record = fs::read_to_string(&out).unwrap_or_else(|e| panic!("{e}: {output:?}"));
@@ -53,8 +61,16 @@ fn signal_to_end_keeps_samples_and_restores_knobs() {
 fn sigint_ends_a_guest_without_a_record() {
     let folder = folder();
     let out = folder.path().join("none.json");
-    let run = Running::start(command("run cyclic --for 1h --on lab:rt --out").arg(&out));
-    pause(Duration::from_secs(2));
+    let mut run = Running::start(command("run cyclic --for 1h --on lab:rt --out").arg(&out));
+    let parent = run.pid().to_string();
+    let is_guest = |process| {
+        field(process, "PPid").is_some_and(|pid| pid == parent)
+            && field(process, "Name").is_some_and(|name| name.starts_with("qemu-system"))
+    };
+    wait_until("it has started a guest", || {
+        assert!(!run.has_ended(), "{run:?}");
+        numbers("/proc").any(is_guest)
+    });
     run.signal("INT");
     let output = run.finish();
     assert_eq!(output.code(), Some(4), "{output:?}");
@@ -123,7 +139,7 @@ fn knob_set_by_one_run_is_refused_to_another() {
     let _lock = lock_machine();
     let folder = folder();
     let before = knob::read();
-    let words = "run cyclic --for 60s --set stat_interval=7";
+    let words = "run cyclic --for 10min --set stat_interval=7";
     let mut first = Running::start(&mut with_own_journal(folder.path(), words));
     first.wait_until_measuring();
     let pid = first.pid().to_string();
@@ -145,7 +161,7 @@ fn knob_set_by_one_run_is_refused_to_another() {
 #[test]
 fn sigint_during_warm_up_is_reported_as_nothing_recorded() {
     let _lock = lock_machine();
-    let words = "run cyclic --policy other --cpus 0 --for 60s --warm-up 30s --json";
+    let words = "run cyclic --policy other --cpus 0 --for 60s --warm-up 10min --json";
     let mut run = Running::start(&mut command(words));
     run.wait_until_measuring();
     run.signal("INT");
@@ -162,8 +178,16 @@ fn sighup_under_nohup_is_ignored() {
     let mut nohup = std::process::Command::new("nohup");
     nohup.arg(LATLAB).args("run cyclic --policy other --cpus 0 --for 2s --json".split(' '));
     let mut run = Running::start(&mut nohup);
-    run.wait_until_measuring();
-    run.signal("HUP");
+    let is_latlab = |name: String| name == "latlab";
+    wait_until("nohup has become latlab", || field(run.pid(), "Name").is_some_and(is_latlab));
+    // From the start to the end: a single signal might come too late where this test waits for a CPU.
+    wait_until("it ends", || {
+        let ended = run.has_ended();
+        if !ended {
+            run.signal("HUP");
+        }
+        ended
+    });
     let output = run.finish();
     assert_eq!(output.code(), Some(0), "{output:?}");
     let counts = output.record().series[0].counts;

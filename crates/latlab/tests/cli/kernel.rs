@@ -1,8 +1,8 @@
 //! Kernels in the cache: each is complete or absent, whatever happens to the process that adds it.
 
 use crate::program::{
-    Missing, Output, Running, command, entries, folder, in_mount_namespace, latlab, not_run, pause,
-    root, run, wait_until,
+    Missing, Output, Running, command, entries, folder, in_mount_namespace, latlab, not_run,
+    path_with_script, pause, root, run, wait_until,
 };
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _, chown, symlink};
@@ -230,7 +230,8 @@ fn kernel_changed_in_the_cache_is_removed_and_never_booted() {
     assert_eq!(kernels(folder), Vec::<String>::new());
 }
 
-/// The programs that unpack a package are not children of latlab.
+/// The programs that unpack a package are not children of latlab. Here they run until they are killed:
+/// real ones may end before this test gets a CPU to see them.
 #[test]
 fn fetch_that_is_killed_leaves_nothing_running_and_can_be_repeated() {
     const PACKAGE: &str = "linux-image-cloud-amd64";
@@ -239,11 +240,18 @@ fn fetch_that_is_killed_leaves_nothing_running_and_can_be_repeated() {
     }
     let folder = folder();
     let folder = folder.path();
-    let fetch = Running::start(&mut in_cache(folder, &format!("fetch {PACKAGE}")));
-    wait_until("the package is unpacked", || programs_in(folder).any(|line| line.contains(" -x ")));
-    fetch.signal("KILL");
+    let unpack = "[ \"$1\" = -x ] || exec /usr/bin/dpkg-deb \"$@\"\n\
+                  tail -f \"$2\" >/dev/null; exit 1";
+    let path = path_with_script(folder, "dpkg-deb", unpack);
+    let words = format!("fetch {PACKAGE}");
+    let fetch = || Running::start(in_cache(folder, &words).env("PATH", &path));
+    let first = fetch();
+    wait_until("the package is unpacked", || {
+        programs_in(folder).any(|line| line.starts_with("tail -f "))
+    });
+    first.signal("KILL");
     wait_until("all programs end", || programs_in(folder).next().is_none());
-    let again = Running::start(&mut in_cache(folder, &format!("fetch {PACKAGE}")));
+    let again = fetch();
     wait_until("the package is fetched again", || again.stderr().contains("fetching linux-image"));
     again.signal("INT");
     let output = again.finish();

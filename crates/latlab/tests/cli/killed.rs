@@ -2,18 +2,16 @@
 
 use crate::knob;
 use crate::program::{
-    LATLAB, Output, Running, command, entries, folder, in_mount_namespace, lock_machine, pause,
-    root, run, running, wait_until, with_own_journal, workers,
+    LATLAB, MachineLock, Output, Running, command, entries, folder, in_mount_namespace,
+    lock_machine, root, run, running, wait_until, with_own_journal, workers,
 };
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
-use std::sync::MutexGuard;
-use std::time::Duration;
 
 /// Kills a run that has set the knob to 7.
 fn kill_run_with_knob_set(folder: &std::path::Path) {
-    let words = "run cyclic --for 60s --set stat_interval=7";
+    let words = "run cyclic --for 10min --set stat_interval=7";
     let mut run = Running::start(&mut with_own_journal(folder, words));
     run.wait_until_measuring();
     run.signal("KILL");
@@ -35,7 +33,7 @@ struct KilledRun {
     folder: tempfile::TempDir,
     before: knob::RestoreOnDrop,
     /// Released last.
-    _lock: MutexGuard<'static, ()>,
+    _lock: MachineLock,
 }
 
 impl KilledRun {
@@ -91,7 +89,7 @@ fn restore_beside_a_run_says_so_and_waits_for_one_that_is_killed() {
     let before = knob::restore_on_drop();
     let folder = folder();
     let start = |words| with_own_journal(folder.path(), words);
-    let mut killed = Running::start(&mut start("run cyclic --for 60s --set stat_interval=7"));
+    let mut killed = Running::start(&mut start("run cyclic --for 10min --set stat_interval=7"));
     killed.wait_until_measuring();
     let restore = || run(&mut start("adapt --restore"));
     let held = format!("latlab {} still holds stat_interval", killed.pid());
@@ -150,7 +148,7 @@ fn loads_end_with_a_killed_run() {
     fs::copy(LATLAB, &program).unwrap();
     let scratch = folder.path().join("scratch");
     fs::create_dir(&scratch).unwrap();
-    let words = "run cyclic --policy other --for 60s --load cpu --load memory --load fork \
+    let words = "run cyclic --policy other --for 10min --load cpu --load memory --load fork \
                  --load procfs --load hackbench --load";
     let mut run = Running::start(
         Command::new(&program)
@@ -158,9 +156,9 @@ fn loads_end_with_a_killed_run() {
             .arg(format!("disk:dir={}", scratch.display())),
     );
     run.wait_until_measuring();
-    pause(Duration::from_millis(300));
-    let processes = running(&program).len();
-    assert!(processes > workers(run.pid()).len() && workers(run.pid()).len() >= 6, "{processes}");
+    let workers = workers(run.pid()).len();
+    assert!(workers >= 6, "{workers}");
+    wait_until("workers have children", || running(&program).len() > 1 + workers);
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));
     wait_until("no process of the run is left", || running(&program).is_empty());
@@ -173,7 +171,7 @@ fn record_of_killed_run_is_the_older_one() {
     let folder = folder();
     let out = folder.path().join("record.json");
     fs::write(&out, "an older one").unwrap();
-    let words = "run cyclic --policy other --for 60s --out";
+    let words = "run cyclic --policy other --for 10min --out";
     let mut run = Running::start(command(words).arg(&out));
     run.wait_until_measuring();
     run.signal("KILL");
@@ -196,7 +194,7 @@ fn loads_end_with_a_killed_program_with_file_capabilities() {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
     command.current_dir("/").arg(&program);
-    let mut run = Running::start(command.args("run cyclic --for 60s --load cpu".split(' ')));
+    let mut run = Running::start(command.args("run cyclic --for 10min --load cpu".split(' ')));
     run.wait_until_measuring();
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));

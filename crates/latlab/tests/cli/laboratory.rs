@@ -1,12 +1,11 @@
 //! Guests: reproducible records, programs copied into them, and guests that fail.
 
-use super::program::{LATLAB, command, entries, folder, latlab, pause, run, two_cpus, wait_until};
+use super::program::{LATLAB, command, entries, folder, latlab, run, two_cpus, wait_until};
 use latlab_core::machine::TimeDomain;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 /// Compiles a static C program into `folder`.
 fn compiled(folder: &Path, name: &str, text: &str) -> PathBuf {
@@ -150,7 +149,7 @@ fn virtual_machine_in_wall_clock_time_is_recorded_as_virtualized() {
 
 /// The kernel replaces an instruction whenever it begins or stops to count the run time of BPF programs.
 /// While QEMU translated both CPUs at the same time, this guest's kernel panicked, on an idle
-/// host after 10 to 14 s.
+/// host after 10 to 14 s. A guest on a busy host goes on until it has made enough changes.
 #[test]
 fn kernel_of_guest_with_two_cpus_changes_its_code_while_it_runs() {
     let folder = folder();
@@ -158,11 +157,11 @@ fn kernel_of_guest_with_two_cpus_changes_its_code_while_it_runs() {
     let script = "/latlab explain cyclic:interval=10ms,priority=80 --load hackbench --cpus 0 \
                       --for 30s --above 1s >/dev/null & explain=$!
         count=/proc/sys/kernel/bpf_stats_enabled changes=0
-        while [ -e /proc/$explain/exe ]; do
+        while [ -e /proc/$explain/exe ] || [ $changes -le 20 ]; do
             echo 1 >$count; echo 0 >$count; changes=$((changes + 2))
         done
-        wait $explain && [ $changes -gt 20 ] && echo changed";
-    let words = "exec --accel tcg --limit 10min --with /bin/sh --on";
+        wait $explain && echo changed";
+    let words = "exec --accel tcg --with /bin/sh --on";
     let mut exec = command(&format!("{words} vm:{profile}"));
     let output = run(exec.args(["--", "sh", "-c", script]));
     assert_eq!((output.code(), output.stdout.as_str()), (Some(0), "changed\n"), "{output:?}");
@@ -171,7 +170,7 @@ fn kernel_of_guest_with_two_cpus_changes_its_code_while_it_runs() {
 /// `yes` runs until nobody reads what it writes, as it would here.
 #[test]
 fn guest_ends_when_nobody_reads_its_output() {
-    let script = "\"$0\" exec --on lab:rt --limit 2min -- yes | head -n 1; echo ${PIPESTATUS[0]}";
+    let script = "\"$0\" exec --on lab:rt -- yes | head -n 1; echo ${PIPESTATUS[0]}";
     let mut shell = Command::new("bash");
     let output = run(shell.args(["-c", script, LATLAB]));
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("y\n141\n", ""), "{output:?}");
@@ -199,7 +198,7 @@ fn program_in_guest_is_found_as_on_host_and_children_are_not_waited_for() {
     let output = run(command("exec --on lab:rt -- ../link beside").current_dir(&inner));
     assert_eq!((output.code(), output.stdout.as_str()), (Some(0), "beside\n"), "{output:?}");
     let script = "while :; do :; done & exit 3";
-    let output = run(command("exec --on lab:rt --limit 120s -- sh -c").arg(script));
+    let output = run(command("exec --on lab:rt -- sh -c").arg(script));
     assert_eq!(output.code(), Some(3), "{output:?}");
     latlab("exec --limit 1s -- true").assert_refused(2, &["--limit", "--on"]);
     for (words, option) in [
@@ -280,34 +279,46 @@ fn guest_that_hangs_is_ended_at_its_limit() {
     let folder = folder();
     let program = compiled(folder.path(), "hog", "int main() { for (;;); }");
     // The environment variable tells this QEMU from those of other tests.
-    let mark = "LATLAB_TEST=hang";
-    let words = "exec --on lab:rt --fifo 99 --limit 20s --";
-    let output = run(command(words).arg(program).env("LATLAB_TEST", "hang"));
+    let mark = format!("LATLAB_TEST={}\0", std::process::id());
+    let words = "exec --on lab:rt --fifo 99 --limit 8s --";
+    let mut exec = command(words);
+    let output = run(exec.arg(program).env("LATLAB_TEST", std::process::id().to_string()));
     assert_eq!(output.code(), Some(2), "{output:?}");
-    assert!(output.stderr.contains("lab:rt: the guest did not finish within 20 s"), "{output:?}");
-    let left = fs::read_dir("/proc").expect("/proc is mounted").flatten().filter(|entry| {
+    assert!(output.stderr.contains("lab:rt: the guest did not finish within 8 s"), "{output:?}");
+    let is_left = |entry: fs::DirEntry| {
         let words = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
         let environment = fs::read_to_string(entry.path().join("environ")).unwrap_or_default();
-        words.starts_with("qemu") && environment.contains(mark)
-    });
-    assert_eq!(left.count(), 0, "QEMU is gone");
+        words.starts_with("qemu") && environment.contains(&mark)
+    };
+    let processes = || fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    // On a busy machine, it may take a killed QEMU seconds to end.
+    wait_until("QEMU is gone", || !processes().any(is_left));
 }
 
 /// Returns the children of a process.
-fn children(parent: u32) -> Vec<u32> {
+pub(super) fn children(parent: u32) -> Vec<u32> {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let children = fs::read_to_string(path).unwrap_or_default();
     children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 /// Whether the process is QEMU with a guest, not one that prints its version.
-fn is_guest(pid: u32) -> bool {
+pub(super) fn is_guest(pid: u32) -> bool {
     let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     words.starts_with("qemu") && words.contains("-machine")
 }
 
+/// Returns the user time of a process in hundredths of a second: the 14th field of its `stat`
+/// (`proc_pid_stat(5)`), the 12th after the name.
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields);
+    fields.and_then(|fields| fields.split(' ').nth(11)?.parse().ok()).unwrap_or(0)
+}
+
 fn with_a_guest() -> (super::program::Running, u32) {
-    let running = super::program::Running::start(&mut command("run --on lab:rt --for 300s"));
+    let running =
+        super::program::Running::start(&mut command("run --on lab:rt --for 300s --fresh"));
     let qemu = || children(running.pid()).into_iter().find(|pid| is_guest(*pid));
     wait_until("a guest runs", || qemu().is_some());
     let qemu = qemu().expect("the guest runs");
@@ -327,7 +338,7 @@ fn qemu_that_is_killed_is_reported() {
 fn guest_ends_with_the_latlab_that_started_it() {
     for (signal, code) in [("INT", Some(4)), ("KILL", None)] {
         let (running, qemu) = with_a_guest();
-        pause(Duration::from_millis(300));
+        wait_until("the guest is on its way", || cpu_ticks(qemu) >= 30);
         running.signal(signal);
         assert_eq!(running.finish().code(), code);
         wait_until("QEMU is gone", || !is_guest(qemu));

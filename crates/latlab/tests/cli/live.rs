@@ -1,16 +1,12 @@
 //! The live view, on a terminal only.
 
-use crate::program::{LATLAB, Running, latlab, lock_machine, root};
+use crate::program::{LATLAB, Running, folder, latlab, lock_machine, root, send, wait_until};
+use std::fs;
 use std::process::Command;
 
 /// Returns the output of a run on a terminal, which `script` provides.
 fn on_a_terminal(words: &str) -> String {
-    on_a_terminal_of(30, words)
-}
-
-/// The same on a terminal of so many rows.
-fn on_a_terminal_of(rows: u32, words: &str) -> String {
-    let command = format!("stty cols 100 rows {rows}; {LATLAB} {words}");
+    let command = format!("stty cols 100 rows 30; {LATLAB} {words}");
     let output = Running::start(
         Command::new("script")
             .args(["--quiet", "--return", "--command", &command, "/dev/null"])
@@ -41,9 +37,28 @@ fn pipe_gets_no_live_view() {
 /// Header of the table of causes in the live view.
 const CAUSES: &str = "cause                 late     total     worst  culprit";
 
-/// Returns the output up to the last time that the progress bar is drawn.
-fn live_part(shown: &str) -> &str {
-    shown.rsplit_once(" left").expect("the time left is shown").0
+/// Asserts that a long run on a terminal of so many rows shows all of `expected` before it ends, which
+/// it does when it has.
+fn assert_shown_meanwhile(rows: u32, words: &str, expected: &[&str]) {
+    let folder = folder();
+    let (shown, pid) = (folder.path().join("shown"), folder.path().join("pid"));
+    // The shell becomes latlab.
+    let command = format!(
+        "stty cols 100 rows {rows}; echo $$ >{}; exec {LATLAB} {words} --for 10min",
+        pid.display()
+    );
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--flush", "--return", "--command", &command]).arg(&shown);
+    let mut running = Running::start(script.env("TERM", "xterm"));
+    wait_until(&format!("latlab {words} shows {expected:?}"), || {
+        let shown = String::from_utf8_lossy(&fs::read(&shown).unwrap_or_default()).into_owned();
+        assert!(!running.has_ended(), "{shown}");
+        expected.iter().all(|word| shown.contains(word))
+    });
+    let pid = fs::read_to_string(pid).expect("the shell has written it");
+    send("INT", pid.trim().parse().expect("it is a number"));
+    let output = running.finish();
+    assert_eq!(output.code(), Some(4), "{output:?}");
 }
 
 #[test]
@@ -54,13 +69,10 @@ fn terminal_shows_causes_while_measuring() {
     let _lock = lock_machine();
     let script = "while true; do sleep 0.01; done";
     let sleeper = Running::start(Command::new("sh").arg("-c").arg(script));
-    let watch = format!("explain --pid {} --for 3s", sleeper.pid());
-    for words in ["explain cyclic --cpus 0 --above 10us --for 3s", &watch] {
-        let shown = on_a_terminal(words);
-        let meanwhile = live_part(&shown);
-        for word in [CAUSES, "wake-ups were later than", "unexplained"] {
-            assert!(meanwhile.contains(word), "no '{word}' in: {shown}");
-        }
+    let watch = format!("explain --pid {}", sleeper.pid());
+    for words in ["explain cyclic --cpus 0 --above 10us", &watch] {
+        let expected = [CAUSES, "wake-ups were later than", "unexplained"];
+        assert_shown_meanwhile(30, words, &expected);
     }
 }
 
@@ -70,11 +82,7 @@ fn terminal_of_few_rows_shows_causes() {
         return;
     }
     let _lock = lock_machine();
-    let shown = on_a_terminal_of(8, "explain cyclic --cpus 0 --above 10us --for 3s");
-    let meanwhile = live_part(&shown);
-    for word in [CAUSES, "CPU 0", "left"] {
-        assert!(meanwhile.contains(word), "no '{word}' in: {shown}");
-    }
+    assert_shown_meanwhile(8, "explain cyclic --cpus 0 --above 10us", &[CAUSES, "CPU 0", "left"]);
 }
 
 #[test]

@@ -60,15 +60,12 @@ fn overrun_by_its_part(program: &Path) -> Report {
             && longest.is_some_and(|part| part.id == 100)
             && worst.is_some_and(|worst| worst.marked.len() == 3 && worst.marked[0].id == 100)
     };
-    let mut last = None;
-    for _ in 0..10 {
-        let report = checked(program, "overrun");
-        if undisturbed(&report) {
-            return report;
-        }
-        last = Some(report);
-    }
-    panic!("ten times no overrun in cycle 100: {last:?}");
+    let mut found = None;
+    wait_until("cycle 100 overruns, and no other more", || {
+        found = Some(checked(program, "overrun")).filter(undisturbed);
+        found.is_some()
+    });
+    found.expect("it overran")
 }
 
 #[test]
@@ -85,8 +82,7 @@ fn parts_are_listed_and_breaches_placed_in_them() {
         let each = [("read", cycles), ("control", cycles), ("filter", cycles)];
         assert_eq!(counts(parts(&found)), each, "{options:?}");
         let [read, control, filter] = &parts(&found).parts[..] else { panic!("{found:?}") };
-        // Medians: a host that stalls adds to the sums, and so to the shares, which were compared
-        // before (that of control above 300).
+        // Medians: a host that stalls adds to the sums, and so to the shares.
         assert!(read.running.median < filter.running.median, "{found:?}");
         assert!(filter.running.median < control.running.median, "{found:?}");
         assert!(filter.share <= control.share && control.share <= 1000, "{found:?}");
@@ -199,16 +195,22 @@ fn marks_of_a_running_process_and_of_a_program_of_a_shell_are_found() {
     let running = Running::start(Command::new(&program).arg("1000000000"));
     let pid = running.pid();
     wait_until("the loop runs", || latlab(&format!("watch {pid} --once")).code() == Some(0));
-    let output = latlab(&format!("check --pid {pid} --for 500ms --json"));
-    let mut found = names(&report(&output));
-    // It may have been between both.
-    found.sort();
-    assert_eq!(found, ["actuator", "sensor"]);
+    // On a busy machine a short check may end before it has seen a cycle: then a longer one follows.
+    let has_parts = |time: &str| {
+        let output = latlab(&format!("check --pid {pid} --for {time} --json"));
+        let report: Option<Report> = serde_json::from_str(&output.stdout).ok();
+        let is_marked = |report: &Report| report.threads[0].cycle.parts.is_some();
+        let mut found = report.filter(is_marked).as_ref().map(names).unwrap_or_default();
+        // It may have been between both.
+        found.sort();
+        found == ["actuator", "sensor"]
+    };
+    assert!(["500ms", "5s", "1min"].into_iter().any(has_parts), "the parts are found");
 }
 
 /// Asserts that the report of a program in a guest has the parts, and is the same twice.
 fn assert_same_in_guest(program: &Path) {
-    let check = || check(&["--on=lab:rt", "--limit=4min", "--json"], &[program, Path::new("100")]);
+    let check = || check(&["--on=lab:rt", "--json"], &[program, Path::new("100")]);
     let (first, second) = (check(), check());
     let found = report(&first);
     let cycles = found.threads[0].cycle.count;
@@ -237,46 +239,64 @@ fn parts_of_a_program_in_rust_are_found_here_and_in_a_guest() {
     assert_same_in_guest(&program);
 }
 
-/// Asserts that the example in Python has its parts in each cycle, except in the first `before`, in
-/// which latlab has not seen the library.
-fn assert_parts_in_python(output: &Output, before: u64) {
+/// Number of cycles of the example in Python, and of those in which a part of it was not seen.
+fn cycles_in_python(output: &Output) -> (u64, u64) {
     let found = report(output);
     let cycles = found.threads[0].cycle.count;
-    let [("sensor", sensor), ("actuator", actuator)] = counts(parts(&found))[..] else {
-        panic!("{found:?}");
-    };
-    assert!(sensor + before >= cycles && actuator + before >= cycles, "{found:?}");
+    let seen = found.threads[0].cycle.parts.as_ref().map(counts).unwrap_or_default();
+    assert!(seen.len() <= 2, "{found:?}");
+    let of = |name: &str| seen.iter().find(|part| part.0 == name).map_or(0, |part| part.1);
+    (cycles, cycles.saturating_sub(of("sensor").min(of("actuator"))))
+}
+
+/// Copies the example in Python to the folder, with the package that it imports.
+fn python_example(folder: &Path) -> PathBuf {
+    library().python_package(folder);
+    let script = folder.join("control.py");
+    std::fs::copy(tree().join("examples/control.py"), &script).expect("the folder is the test's");
+    script
+}
+
+/// Checks the example in Python for so many cycles.
+fn check_python(script: &Path, options: &[&str], cycles: &str) -> Output {
+    let mut command = Command::new(LATLAB);
+    command.args(["check", "--json"]).args(options);
+    command.args(["--", "/usr/bin/python3", "-B", "-S"]).arg(script).arg(cycles);
+    run(command.env("PYTHONPATH", script.parent().expect("it lies in a folder")))
 }
 
 #[test]
-fn parts_of_a_program_in_python_are_found_here_and_in_a_guest() {
+fn parts_of_a_program_in_python_are_found() {
+    if !latlab_testing::bpf() {
+        return;
+    }
+    let _lock = lock_machine();
+    let folder = folder();
+    let script = python_example(folder.path());
+    // latlab sees the library after some cycles: after more on a busy machine, of which a program that
+    // goes on for longer has enough.
+    let sees_most = |cycles| {
+        let (cycles, before) = cycles_in_python(&check_python(&script, &[], cycles));
+        before <= cycles / 2
+    };
+    assert!(["100", "1000", "10000"].into_iter().any(sees_most), "the parts are found");
+}
+
+#[test]
+fn parts_of_a_program_in_python_are_the_same_in_each_guest() {
     if !latlab_testing::bpf() {
         return;
     }
     let folder = folder();
-    let package = library().python_package(folder.path());
-    let path = package.parent().expect("it lies in the folder");
-    let script = path.join("control.py");
-    std::fs::copy(tree().join("examples/control.py"), &script).expect("the folder is the test's");
-    let check = |options: &[&str], cycles: &str| {
-        let mut command = Command::new(LATLAB);
-        command.args(["check", "--json"]).args(options);
-        command.args(["--", "/usr/bin/python3", "-B", "-S"]).arg(&script).arg(cycles);
-        run(command.env("PYTHONPATH", path))
-    };
-    {
-        let _lock = lock_machine();
-        // latlab looks every 10 ms, and a busy machine delays it: half of the cycles may pass. The
-        // limit was five.
-        assert_parts_in_python(&check(&[], "100"), 50);
-    }
+    let script = python_example(folder.path());
     let mut python = Command::new("/usr/bin/python3");
     let words = "import sysconfig; print(sysconfig.get_path('stdlib'))";
     let standard = run(python.args(["-c", words]));
     let with = format!("--with={}", standard.stdout.trim());
-    let own = format!("--with={}", path.display());
-    let guest = ["--on=lab:rt", "--limit=4min", "--env=PYTHONPATH", &with, &own];
-    let (first, second) = (check(&guest, "30"), check(&guest, "30"));
-    assert_parts_in_python(&first, 5);
+    let own = format!("--with={}", folder.path().display());
+    let guest = ["--on=lab:rt", "--env=PYTHONPATH", &with, &own];
+    let (first, second) =
+        (check_python(&script, &guest, "30"), check_python(&script, &guest, "30"));
+    assert!(cycles_in_python(&first).1 <= 5, "{first:?}");
     assert_eq!(first.stdout, second.stdout);
 }

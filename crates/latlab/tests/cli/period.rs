@@ -19,7 +19,7 @@ fn assert_ran(cycles: u64, output: &Output) {
 /// Asserts that a static program repeats its cycles in a guest without an overrun, twice the same.
 fn assert_runs_in_guest(program: &Path) {
     let run_it = || {
-        let mut guest = command("exec --on lab:rt --limit 4min --");
+        let mut guest = command("exec --on lab:rt --");
         run(guest.arg(program).arg("200"))
     };
     let (first, second) = (run_it(), run_it());
@@ -47,8 +47,9 @@ fn example_in_c_runs_with_the_shared_library() {
         return;
     }
     let folder = folder();
-    let program = library().compile_shared("control", folder.path());
-    let output = run(Command::new(program).arg("50").env("LD_LIBRARY_PATH", library().folder()));
+    let library = library();
+    let program = library.compile_shared("control", folder.path());
+    let output = run(Command::new(program).arg("50").env("LD_LIBRARY_PATH", library.folder()));
     assert_ran(50, &output);
 }
 
@@ -82,7 +83,7 @@ fn loop_of_the_library_is_real_time() {
     }
     let folder = folder();
     let program = library().compile("control", folder.path());
-    let words = "check --on lab:rt --limit 4min --fail-on \
+    let words = "check --on lab:rt --fail-on \
                  fault,allocation,file-io,sleep,drift,wall-clock,not-locked,overrun --";
     let output = run(command(words).arg(program).arg("200"));
     assert_eq!(output.code(), Some(0), "{output:?}");

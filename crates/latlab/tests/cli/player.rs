@@ -1,6 +1,6 @@
 //! The probe `player` in guests: coarse timers, underruns of the sound device, too little CPU time.
 
-use crate::program::{Missing, assert_repeats, count, latlab, not_run};
+use crate::program::{Missing, count, latlab, not_run};
 use latlab_core::record::{Record, Series};
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn series<'a>(record: &'a Record, end: &str, film: usize) -> &'a Series {
 }
 
 #[test]
-fn film_is_smooth_with_fine_timers_only_and_repeats_exactly() {
+fn film_is_smooth_with_fine_timers_only() {
     // The sound buffer of the second film is shorter than a tick of the kernel with coarse timers.
     let words = "run player player:period=32 player:device=alsa --load fork --for 500ms --on lab:rt \
                  --on lab:standard --json";
@@ -35,7 +35,6 @@ fn film_is_smooth_with_fine_timers_only_and_repeats_exactly() {
     assert!(count(&coarse, "underruns", 1) > 50, "{:?}", coarse.figures);
     assert!(count(&coarse, "silence", 1) > 50_000_000, "{:?}", coarse.figures);
     assert!(series(&coarse, "sound behind", 1).max.0 > 100_000, "{coarse:?}");
-    assert_repeats(&words.replace("500ms", "50ms"));
 }
 
 #[test]

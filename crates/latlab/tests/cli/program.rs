@@ -1,15 +1,17 @@
 //! Start of the program by the tests, and access to its output.
 
 use latlab_core::record::Record;
-pub(crate) use latlab_testing::{Missing, not_run, root};
+use latlab_testing::wait_at_most;
+pub(crate) use latlab_testing::{
+    MachineLock, Missing, lock_machine, lock_machine_for_a_moment, not_run, root,
+};
 use std::fs::{self, File};
-use std::io::{Read as _, Seek as _};
+use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Path of the program that the tests start.
 pub(crate) const LATLAB: &str = env!("CARGO_BIN_EXE_latlab");
@@ -81,12 +83,11 @@ pub(crate) struct Running {
     stderr: File,
 }
 
-/// Longest time that a test waits for something, on the busiest machine.
+/// Longest time that a test waits for something, on an idle machine.
 const PATIENCE: Duration = Duration::from_mins(5);
 /// Longest time until a program ends: latlab itself ends a guest that hangs after some ten minutes, and
-/// says more of it. Five minutes until 28 November 2026.
+/// says more about it.
 const LONGEST: Duration = Duration::from_mins(12);
-const STEP: Duration = Duration::from_millis(5);
 
 impl Running {
     /// Starts `command`. Its output goes to files, so that it never blocks on a full pipe.
@@ -193,14 +194,6 @@ pub(crate) fn latlab(words: &str) -> Output {
     run(&mut command(words))
 }
 
-/// Asserts that the laboratory gives the same bytes in guests restored from a snapshot and booted.
-pub(crate) fn assert_repeats(words: &str) {
-    let [restored, booted] =
-        ["--fresh", "--fresh --cold"].map(|how| latlab(&format!("{words} {how}")));
-    assert_eq!(restored.code(), Some(0), "{restored:?}");
-    assert_eq!(restored.stdout, booted.stdout, "{words}");
-}
-
 /// Returns the command `latlab` with these arguments in a mount namespace of its own. `script` is
 /// run there before, with `folder` as its first parameter.
 pub(crate) fn in_mount_namespace(script: &str, folder: &Path, words: &str) -> Command {
@@ -229,14 +222,6 @@ pub(crate) fn wait_until(what: &str, condition: impl FnMut() -> bool) {
     wait_at_most(PATIENCE, what, condition);
 }
 
-fn wait_at_most(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < patience, "not within {patience:?}: {what}");
-        pause(STEP);
-    }
-}
-
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
@@ -248,17 +233,15 @@ pub(crate) fn assert_once_in_three(mut measure: impl FnMut() -> Result<(), Strin
     assert!(wrong.len() < 3, "{wrong:#?}");
 }
 
-/// Returns the lock that a test holds while it measures or changes the machine.
-pub(crate) fn lock_machine() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    // A test that failed while it held the lock must not fail the others.
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns a seed that was never used before, so that the laboratory has no cached result.
+/// Returns a seed that was never used before, so that the laboratory has no cached result. The environment
+/// variable `LATLAB_SEED` replaces it, to repeat a test that failed.
 pub(crate) fn new_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is set");
-    now.as_secs() * 1_000_000 + u64::from(now.subsec_micros())
+    let new = || now.as_secs() * 1_000_000 + u64::from(now.subsec_micros());
+    let asked = std::env::var("LATLAB_SEED").ok();
+    let seed = asked.map_or_else(new, |text| text.parse().expect("LATLAB_SEED is a number"));
+    writeln!(std::io::stderr(), "LATLAB_SEED={seed}").expect("standard error is open");
+    seed
 }
 
 /// Writes a profile with PREEMPT_RT and two CPUs to the folder, and returns its path.

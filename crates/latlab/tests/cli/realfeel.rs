@@ -1,11 +1,11 @@
 //! Interrupts of clock devices: in guests, which have them, and on this machine, which may have
 //! none.
 
-use crate::program::{Missing, assert_repeats, command, count, latlab, not_run, run};
+use crate::program::{Missing, command, count, latlab, not_run, run};
 use std::path::Path;
 
 #[test]
-fn realfeel_under_hackbench_misses_nothing_and_repeats_exactly() {
+fn realfeel_under_hackbench_misses_nothing() {
     let words = "run realfeel realfeel:device=hpet --load hackbench --on lab:rt --for 500ms --json";
     let output = latlab(words);
     assert_eq!(output.code(), Some(0), "{output:?}");
@@ -20,7 +20,6 @@ fn realfeel_under_hackbench_misses_nothing_and_repeats_exactly() {
     for late in record.series.iter().filter(|series| series.span.0 == "interrupt due") {
         assert!(late.min.0 > 0 && late.max.0 < 1_000_000, "{late:?}");
     }
-    assert_repeats(&words.replace("500ms", "50ms"));
 }
 
 #[test]
@@ -52,7 +51,6 @@ fn reader_is_delayed_by_task_between_it_and_the_irq_thread() {
         let busy = record.work[0].cpu_ns;
         assert!((1_200_000_000..=2_400_000_000).contains(&busy.0), "{profile}: {busy}");
         assert!(record.work[0].done > 0, "{profile}: {record:?}");
-        assert_repeats(&words.replace("3s", "100ms"));
     }
 }
 

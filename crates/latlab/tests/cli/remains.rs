@@ -1,15 +1,15 @@
 //! Remains of runs: the state of the machine is compared before and after a run that ended, and a
 //! run that was killed, after the next start of latlab.
 
+use crate::measuring::wait_until_done;
 use crate::program::{
-    LATLAB, Running, command, entries, folder, latlab, lock_machine, pause, root, run, running,
-    wait_until,
+    LATLAB, Running, command, entries, folder, latlab, lock_machine, root, run, running,
+    wait_until, workers,
 };
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 /// Lists all that a run could leave on a machine, a line each.
 fn remains() -> BTreeSet<String> {
@@ -43,15 +43,9 @@ fn names(folder: &str) -> impl Iterator<Item = String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
 
-/// Returns the namespaces of all processes, as lsns(8) finds them. They end with their processes.
-fn namespaces() -> impl Iterator<Item = String> {
-    let processes = names("/proc").filter(|name| name.parse::<u32>().is_ok());
-    let links = |process: String| {
-        let folder = format!("/proc/{process}/ns");
-        let kinds = names(&folder).collect::<Vec<_>>().into_iter();
-        kinds.filter_map(move |kind| fs::read_link(format!("{folder}/{kind}")).ok())
-    };
-    processes.flat_map(links).map(|link| link.display().to_string())
+/// Returns the network namespace of a process. It ends with its processes.
+fn network(pid: u32) -> PathBuf {
+    fs::read_link(format!("/proc/{pid}/ns/net")).expect("the process exists")
 }
 
 /// Waits until there is nothing that was not there before, and no process of the program at `path`.
@@ -103,11 +97,13 @@ fn killed_run_under_all_loads_leaves_nothing_after_next_start() {
     let _lock = lock_machine();
     let folder = folder();
     let (program, words) = copy_with_all_loads(folder.path());
-    let (before, old_namespaces) = (remains(), namespaces().collect::<BTreeSet<_>>());
-    let mut killed = Running::start(&mut with(&program, &format!("{words} --for 60s")));
+    let before = remains();
+    let mut killed = Running::start(&mut with(&program, &format!("{words} --for 10min")));
     killed.wait_until_measuring();
-    pause(Duration::from_millis(500));
-    assert!(namespaces().any(|of| !old_namespaces.contains(&of)), "no network namespace");
+    wait_until_done(&killed, 1);
+    let own = network(std::process::id());
+    let mut loads = workers(killed.pid()).into_iter();
+    assert!(loads.any(|pid| network(pid) != own), "no network namespace");
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
     let doctor = run(&mut command("doctor"));

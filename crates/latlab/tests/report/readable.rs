@@ -1,6 +1,6 @@
 //! Pages on narrow and wide screens and on paper, and their headlines.
 
-use super::browser::{browse, hard_to_read};
+use super::browser::{Browser, assert_readable};
 use super::{folder, put, report, said, sample, sample_explained, scanned, traced};
 
 #[test]
@@ -31,10 +31,7 @@ fn every_page_is_readable_on_narrow_and_wide_screens() {
         assert!(output.status.success(), "{}", said(&output));
     }
     let pages = reports.map(|(page, _)| page);
-    for width in [400, 1300] {
-        let complaints = hard_to_read(folder.path(), &pages, width);
-        assert!(complaints.is_empty(), "{width}: {complaints:#?}");
-    }
+    assert_readable(folder.path(), &pages);
 }
 
 /// Writes the notes that are visible into the page's first element.
@@ -50,9 +47,10 @@ fn causes_of_worst_samples_are_on_paper() {
     put(folder.path(), "why.json", &sample_explained::record().to_json());
     report(folder.path(), &["why.json"]);
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
-    let notes = |page: &str| {
+    let mut browser = Browser::start();
+    let mut notes = |page: &str| {
         put(folder.path(), "report.html", &page.replace("</body>", SHOWN));
-        let (dom, _) = browse(&folder.path().join("report.html"));
+        let dom = browser.load(&folder.path().join("report.html"), "data-notes");
         let (_, notes) = dom.split_once("data-notes=\"").unwrap();
         notes.split_once('"').unwrap().0.to_owned()
     };

@@ -181,8 +181,9 @@ fn left_by_an_unknown_process(root: &Root) -> PathBuf {
 fn journal_of_a_run_that_has_not_ended_wholly_is_waited_for() {
     let (_folder, root) = small();
     let mut holder = holding(&left_by_an_unknown_process(&root));
+    let waiter = crate::sched::thread_id();
     let ended = std::thread::spawn(move || {
-        crate::clock::sleep_for(latlab_core::time::Nanos::from_millis(300));
+        latlab_testing::wait_until_asleep(waiter);
         drop(holder.0.stdin.take());
         holder.0.wait().unwrap()
     });

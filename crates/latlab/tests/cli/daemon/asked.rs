@@ -19,7 +19,7 @@ fn request_stands_until_its_program_ends() {
     let script = "\
         latlab exec --irq-group audio,Network -- sh -c \
           'echo $$; \"$0\" adapt status --json > \"$1/asked.json\"' \"$program\" \"$folder\"
-        sleep 0.1; latlab adapt status --json > \"$folder/after.json\"
+        latlab adapt status --json > \"$folder/after.json\"
         latlab exec --irq-group audoi -- echo done; echo $?
         latlab adapt status; kill $daemon; wait $daemon; ls /run/latlab";
     let output = in_namespaces(folder.path(), &format!("{DAEMON}{script}"));

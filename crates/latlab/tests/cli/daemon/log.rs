@@ -29,7 +29,9 @@ fn replay_of_log_repeats_its_decisions() {
     let script = "\
         latlab adapt --mechanisms suppress,mode --log \"$folder/log\" --for 1s 2> /dev/null
         \"$program\" adapt --mechanisms suppress --log \"$folder/log\" 2> /dev/null & daemon=$!; begun
-        echo WAKEUP_PREEMPTION > /sys/kernel/debug/sched/features; sleep 0.5; kill $daemon; wait $daemon; echo $?";
+        echo WAKEUP_PREEMPTION > /sys/kernel/debug/sched/features
+        until grep -q 'something else changed' \"$folder/log\"; do sleep 0.02; done
+        kill $daemon; wait $daemon; echo $?";
     let output = in_namespaces(folder.path(), script);
     assert_eq!(output.stdout, "0\n", "{output:?}");
     let path = folder.path().join("log");

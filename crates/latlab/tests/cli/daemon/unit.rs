@@ -70,7 +70,7 @@ fn daemon_keeps_the_capabilities_of_its_unit_only() {
     }
     let _lock = lock_machine();
     let folder = folder();
-    let daemon = Running::start(&mut with_own_journal(folder.path(), "adapt --for 60s"));
+    let daemon = Running::start(&mut with_own_journal(folder.path(), "adapt --for 10min"));
     wait_until("the daemon adapts", || daemon.stderr().contains("adapting with"));
     let kept = capabilities_of(daemon.pid());
     let can_gain = field(daemon.pid(), "NoNewPrivs").as_deref() == Some("0");

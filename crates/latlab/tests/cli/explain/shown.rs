@@ -1,7 +1,9 @@
 //! Output of explanations: report, trace, and stacks.
 
 use super::explained;
-use crate::program::{Running, command, field, folder, lock_machine, root, run, workers};
+use crate::program::{
+    Running, command, field, folder, lock_machine, root, run, wait_until, workers,
+};
 use latlab_core::record::Record;
 use serde_json::Value;
 use std::fs;
@@ -25,10 +27,14 @@ fn explained_run_becomes_report_trace_and_stacks() {
     let mut words =
         command("explain cyclic --above 1us --for 3s --load hackbench --load procfs --out");
     let mut explain = Running::start(words.arg(path("run.json")));
-    explain.wait_until_measuring();
-    let named = workers(explain.pid()).into_iter().filter_map(|worker| field(worker, "Name"));
-    let named: Vec<String> = named.collect();
-    assert!(!named.is_empty() && named.iter().all(|name| LOADS.contains(&&**name)), "{named:?}");
+    let mut named: Vec<String> = Vec::new();
+    wait_until("each worker has its name", || {
+        assert!(!explain.has_ended(), "{named:?}: {explain:?}");
+        let workers = workers(explain.pid()).into_iter();
+        named = workers.filter_map(|worker| field(worker, "Name")).collect();
+        LOADS.iter().all(|load| named.iter().any(|name| name == load))
+            && named.iter().all(|name| LOADS.contains(&&**name))
+    });
     let output = explain.finish();
     drop(lock);
     assert_eq!(output.code(), Some(0), "{output:?}");

@@ -2,11 +2,10 @@
 
 use super::{charged, explained};
 use crate::program::{
-    Missing, Output, Running, assert_once_in_three, command, latlab, lock_machine, not_run, pause,
-    root,
+    Missing, Output, Running, assert_once_in_three, command, field, latlab, lock_machine, not_run,
+    root, wait_until,
 };
 use std::fs;
-use std::time::Duration;
 
 /// A cause of `inject`, and its expected explanation.
 struct Truth {
@@ -63,10 +62,12 @@ const TRUTHS: [Truth; 10] = [
 const COUNT: u64 = 23;
 const TIME: u64 = 300_000;
 
-fn inject(causes: &[&str], words: &str) -> Output {
-    let probe = |cause: &&str| format!(" inject:cause={cause},time=300us");
+/// Explains wake-ups that are later than two thirds of the time, in microseconds, for which each of these
+/// causes delays them.
+fn inject(causes: &[&str], time: u64, words: &str) -> Output {
+    let probe = |cause: &&str| format!(" inject:cause={cause},time={time}us");
     let probes: String = causes.iter().map(probe).collect();
-    latlab(&format!("explain{probes} --above 200us --json {words}"))
+    latlab(&format!("explain{probes} --above {}us --json {words}", time * 2 / 3))
 }
 
 /// Explains all causes and the cause `none` on this kernel in one guest. Causes in `promptly` delay
@@ -75,7 +76,8 @@ fn inject(causes: &[&str], words: &str) -> Output {
 /// unwind. Or they begin when the thread runs, after a slow wake-up.
 fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
     let causes: Vec<&str> = ["none"].into_iter().chain(TRUTHS.map(|truth| truth.cause)).collect();
-    let output = inject(&causes, &format!("--count {COUNT} --on lab:{profile} --traced"));
+    let words = format!("--count {COUNT} --on lab:{profile} --traced");
+    let output = inject(&causes, TIME / 1000, &words);
     assert_eq!(output.code(), Some(0), "{output:?}");
     let record = output.record();
     let explained = explained(&record);
@@ -132,7 +134,8 @@ fn causes_are_named_on_preempt_rt() {
 
 #[test]
 fn cause_none_delays_nothing() {
-    let output = inject(&["none"], &format!("--count {COUNT} --on lab:rt --traced"));
+    let words = format!("--count {COUNT} --on lab:rt --traced");
+    let output = inject(&["none"], TIME / 1000, &words);
     assert_eq!(output.code(), Some(0), "{output:?}");
     let record = output.record();
     let explained = explained(&record);
@@ -156,7 +159,10 @@ fn causes_without_driver_are_named_on_this_machine() {
 /// Explains a run with this cause on this machine. Returns the explanation if it is wrong.
 fn explain_here(cause: &str) -> Result<(), String> {
     const COUNT: u64 = 50;
-    let output = inject(&[cause], &format!("--count {COUNT}"));
+    // The longer, the less other delays matter. The kernel populates all the pages of the probe in a
+    // millisecond at the fastest.
+    const TIME: u64 = 900_000;
+    let output = inject(&[cause], TIME / 1000, &format!("--count {COUNT}"));
     assert_eq!(output.code(), Some(0), "{output:?}");
     let record = output.record();
     let explained = explained(&record);
@@ -188,11 +194,11 @@ fn task_delayed_by_real_time_throttling_is_reported_as_throttled() {
     let last = online.trim().rsplit([',', '-']).next().expect("there is a CPU");
     let mut hog = command(&format!("exec --fifo 50 --cpus {last} -- sh -c"));
     let hog = Running::start(hog.arg("while :; do :; done"));
-    pause(Duration::from_millis(300));
+    let is_shell = |name: String| name == "sh";
+    wait_until("the shell has the policy", || field(hog.pid(), "Name").is_some_and(is_shell));
     let load = "--load cpu:on=probe";
-    // A wake-up of which the kernel did not report all context switches stays unexplained. Beside
-    // busy guests that was so for two of three wake-ups of a run; before that was seen, the first run
-    // had to be right.
+    // A wake-up of which the kernel did not report all context switches stays unexplained: beside busy
+    // guests two of three wake-ups of a run.
     assert_once_in_three(|| {
         let output = latlab(&format!("explain --cpus {last} {load} --above 5ms --for 3s --json"));
         assert_eq!(output.code(), Some(0), "{output:?}");

@@ -2,17 +2,32 @@
 
 use super::explained;
 use crate::program::{
-    LATLAB, Running, command, latlab, lock_machine, pause, root, run, wait_until,
+    LATLAB, Running, command, field, folder, latlab, lock_machine, root, run, wait_until,
 };
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
-/// Starts a shell that sleeps `times` times.
-fn sleeper(times: u32) -> Running {
-    let script = format!("i=0; while [ $i -lt {times} ]; do sleep 0.01; i=$((i+1)); done");
+/// Starts a shell that sleeps again and again.
+fn sleeper() -> Running {
+    sleeper_until("false")
+}
+
+/// Starts a shell that does so until a command succeeds.
+fn sleeper_until(command: &str) -> Running {
+    let script = format!("until {command}; do sleep 0.01; done");
     Running::start(Command::new("sh").arg("-c").arg(script))
+}
+
+/// Starts `latlab explain`, and waits until it watches: its main thread then waits for signals.
+fn watching(words: &str) -> Running {
+    let mut watching = Running::start(&mut command(&format!("explain {words}")));
+    let place = format!("/proc/{}/wchan", watching.pid());
+    wait_until("it watches", || {
+        assert!(!watching.has_ended(), "{watching:?}");
+        fs::read_to_string(&place).is_ok_and(|function| function.contains("sigtimedwait"))
+    });
+    watching
 }
 
 fn watch(pid: u32, words: &str) -> latlab_core::record::Record {
@@ -27,8 +42,8 @@ fn process_already_running_has_its_wake_ups_explained() {
         return;
     }
     let _lock = lock_machine();
-    let sleeper = sleeper(100_000);
-    let record = watch(sleeper.pid(), "--for 2s");
+    let sleeper = sleeper();
+    let record = watch(sleeper.pid(), "--count 10");
     let explained = explained(&record);
     assert!(explained.late >= 10 && explained.total.0 > 0, "{explained:?}");
     assert!(record.worst.iter().all(|sample| sample.probe == "sh"), "{:?}", record.worst);
@@ -46,7 +61,7 @@ fn late_wake_up_stops_explaining_and_is_explained() {
         return;
     }
     let _lock = lock_machine();
-    let sleeper = sleeper(100_000);
+    let sleeper = sleeper();
     let stop = "--for 10min --stop-above 1ns --json";
     for subject in [format!("--pid {}", sleeper.pid()), "cyclic:policy=other".to_owned()] {
         let output = latlab(&format!("explain {subject} {stop}"));
@@ -69,8 +84,8 @@ fn late_wake_up_of_a_watched_task_fails_at_the_end() {
         return;
     }
     let _lock = lock_machine();
-    let sleeper = sleeper(100_000);
-    let words = format!("explain --pid {} --for 1s --fail-above 1ns --json", sleeper.pid());
+    let sleeper = sleeper();
+    let words = format!("explain --pid {} --count 10 --fail-above 1ns --json", sleeper.pid());
     let output = latlab(&words);
     assert_eq!(output.code(), Some(1), "{output:?}");
     let record = output.record();
@@ -85,16 +100,24 @@ fn process_that_ends_is_explained_until_its_end() {
         return;
     }
     let _lock = lock_machine();
-    // It lives longer than latlab takes to start beside busy guests.
-    let sleeper = sleeper(300);
-    let record = watch(sleeper.pid(), "--for 10min");
-    assert!(sleeper.finish().status.success());
-    let late = explained(&record);
-    assert!(late.late >= 3, "{late:?}");
-    assert!(late.missing.iter().any(|why| why.contains("the process ended")), "{late:?}");
-    let sleeper = self::sleeper(300);
-    let record = watch(sleeper.pid(), "--count 1000000");
-    assert!(explained(&record).missing.iter().any(|why| why.contains("the process ended")));
+    for length in ["--for 10min", "--count 1000000"] {
+        let folder = folder();
+        let end = folder.path().join("end");
+        let sleeper = sleeper_until(&format!("test -e {}", end.display()));
+        let watching = watching(&format!("--pid {} --json {length}", sleeper.pid()));
+        let sleeps = || field(sleeper.pid(), "voluntary_ctxt_switches")?.parse::<u64>().ok();
+        let before = sleeps().expect("it runs");
+        // It also sleeps for a moment when it starts the program that it waits for.
+        wait_until("it has slept ten times", || sleeps() >= Some(before + 20));
+        fs::write(&end, "").expect("the folder is the test's own");
+        assert!(sleeper.finish().status.success());
+        let output = watching.finish();
+        assert_eq!(output.code(), Some(0), "{output:?}");
+        let record = output.record();
+        let late = explained(&record);
+        assert!(late.late >= 3, "{late:?}");
+        assert!(late.missing.iter().any(|why| why.contains("the process ended")), "{late:?}");
+    }
 }
 
 #[test]
@@ -104,17 +127,17 @@ fn process_with_reused_pid_is_another() {
     }
     let _lock = lock_machine();
     for _ in 0..50 {
-        let first = sleeper(100_000);
+        let first = sleeper();
         let pid = first.pid();
-        let watching = Running::start(&mut command(&format!("explain --pid {pid} --for 1min")));
-        wait_until("its programs are loaded", || programs(watching.pid()).len() > 10);
-        pause(Duration::from_millis(300));
+        let watching = watching(&format!("--pid {pid} --for 10min"));
         watching.signal("STOP");
+        let is_stopped = |state: String| state.starts_with('T');
+        wait_until("it is stopped", || field(watching.pid(), "State").is_some_and(is_stopped));
         first.signal("KILL");
         first.finish();
         fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string())
             .expect("root may set the next PID");
-        let second = sleeper(100_000);
+        let second = sleeper();
         let same = second.pid() == pid;
         watching.signal("CONT");
         let output = watching.finish();
@@ -147,11 +170,8 @@ fn process_that_ends_at_once_is_refused() {
     let _lock = lock_machine();
     // It never sleeps, so that it never wakes up.
     let busy = Running::start(Command::new("sh").args(["-c", "while :; do :; done"]));
-    let words = format!("explain --pid {} --for 1min", busy.pid());
-    let watching = Running::start(&mut command(&words));
-    wait_until("its programs are loaded", || programs(watching.pid()).len() > 10);
-    pause(Duration::from_millis(300));
     let pid = format!("--pid {}", busy.pid());
+    let watching = watching(&format!("{pid} --for 10min"));
     busy.signal("KILL");
     busy.finish();
     watching.finish().assert_refused(2, &[&pid, "ended after", "no late wake-up"]);
@@ -168,7 +188,7 @@ fn realtime_tasks_are_refused_where_there_are_none() {
     let here = latlab(words);
     let without = "no program has a real-time task";
     assert!(here.code() == Some(0) || here.stderr.contains(without), "{here:?}");
-    let task = Running::start(&mut command("exec --fifo 1 -- sleep 100"));
+    let task = Running::start(&mut command("exec --fifo 1 -- sleep 1000"));
     wait_until("it has a real-time policy", || {
         let chrt = run(Command::new("chrt").args(["-p", &task.pid().to_string()]));
         chrt.stdout.contains("SCHED_FIFO")
@@ -186,7 +206,7 @@ fn process_that_cannot_be_listed_is_not_called_absent() {
     if !root() {
         return;
     }
-    let sleeper = sleeper(100_000);
+    let sleeper = sleeper();
     let folder = format!("/proc/{}/task", sleeper.pid());
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o", "/dev/null", "-P", &folder, "-e", "trace=openat"]);
@@ -246,12 +266,11 @@ fn bpf_programs_are_gone_after_explain_is_killed() {
         return;
     }
     let _lock = lock_machine();
-    let mut killed = Running::start(&mut command("explain cyclic --for 60s"));
+    let mut killed = Running::start(&mut command("explain cyclic --for 10min"));
+    // It measures without explaining first, and again when all of its programs are loaded.
+    wait_until("some programs are loaded", || programs(killed.pid()).len() > 10);
     killed.wait_until_measuring();
-    let all = || programs(killed.pid());
-    wait_until("its programs are loaded", || all().len() > 10);
-    pause(Duration::from_millis(300));
-    let loaded = all();
+    let loaded = programs(killed.pid());
     assert!(loaded.iter().all(|number| is_loaded(number)), "{loaded:?}");
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));

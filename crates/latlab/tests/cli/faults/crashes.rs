@@ -2,8 +2,8 @@
 //! latlab is started again, with other rights, limits and surroundings. It restores the machine, or
 //! says truthfully that it did not; then the next start restores it.
 
-use super::each_of;
 use super::scene::{Scene, is_said, state};
+use super::{Attempt, Extent, each_of, some_of};
 use crate::program::{lock_machine, root, run};
 use std::cell::Cell;
 
@@ -59,11 +59,11 @@ const AGAIN: [(&str, &str); 10] = [
 
 /// Kills a command before each of its writes, and starts latlab again in each of these ways, in
 /// turns; in all of them if each call is asked for.
-fn crash(name: &str, words: &str, prepare: impl Fn(&Scene)) {
+fn crash(extent: Extent, words: &str, prepare: impl Fn(&Scene)) {
     let _lock = lock_machine();
     let scene = Scene::new();
     let turn = Cell::new(0);
-    each_of(name, WRITES, |call, nth| {
+    extent(&format!("{words}, killed"), &|call, nth| {
         let ways = if super::stride() == Some(1) { AGAIN.len() } else { 1 };
         for _ in 0..ways {
             let (way, script) = AGAIN[turn.replace(turn.get() + 1) % AGAIN.len()];
@@ -83,28 +83,43 @@ fn crash(name: &str, words: &str, prepare: impl Fn(&Scene)) {
     });
 }
 
+/// Kills before the first writes of a run, as a sample.
+fn first_writes(name: &str, attempt: Attempt<'_>) {
+    some_of(name, &WRITES[..3], attempt);
+}
+
+fn every_write(name: &str, attempt: Attempt<'_>) {
+    each_of(name, WRITES, attempt);
+}
+
+fn crash_run(extent: Extent) {
+    if root() {
+        let words = "run --set stat_interval=13 --for 20ms --cpus 0 --policy other";
+        crash(extent, words, |_| {});
+    }
+}
+
+#[test]
+fn run_killed_at_its_first_writes_is_restored_or_reported() {
+    crash_run(first_writes);
+}
+
 #[test]
 fn run_killed_at_any_write_is_restored_or_reported() {
-    if root() {
-        crash(
-            "run --set, killed",
-            "run --set stat_interval=13 --for 20ms --cpus 0 --policy other",
-            |_| {},
-        );
-    }
+    crash_run(every_write);
 }
 
 #[test]
 fn adapt_killed_at_any_write_is_restored_or_reported() {
     if root() {
-        crash("adapt, killed", "adapt --for 50ms", |_| {});
+        crash(every_write, "adapt --for 50ms", |_| {});
     }
 }
 
 #[test]
 fn restore_killed_at_any_write_is_restored_or_reported() {
     if root() {
-        crash("adapt --restore, killed", "adapt --restore", |scene| {
+        crash(every_write, "adapt --restore", |scene| {
             scene.kill("run --set stat_interval=13 --for 60s --cpus 0 --policy other");
         });
     }

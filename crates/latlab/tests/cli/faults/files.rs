@@ -1,6 +1,6 @@
 //! Commands that write files, while each of their system calls fails.
 
-use super::{FAULTS, each, each_of, kills, stride, tampering};
+use super::{Extent, FAULTS, each, each_of, kills, some, stride, tampering};
 use crate::kernel::kernel;
 use crate::program::{command, entries, folder, run};
 use latlab_core::record::Record;
@@ -8,12 +8,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-#[test]
-fn record_is_whole_or_absent_whichever_call_fails() {
+fn run_with_record(extent: Extent) {
     let folder = folder();
     let path = folder.path().join("record.json");
     let words = "run --for 20ms --cpus 0 --policy other --out record.json";
-    each("run --out", |fault, nth| {
+    extent("run --out", &|fault, nth| {
         let mut strace = Command::new("strace");
         strace.current_dir(&folder);
         let output = tampering(&mut strace, folder.path(), words, fault, nth)?;
@@ -28,7 +27,16 @@ fn record_is_whole_or_absent_whichever_call_fails() {
 }
 
 #[test]
-fn kernel_is_whole_or_absent_whichever_call_fails() {
+fn record_is_whole_or_absent_if_a_call_fails() {
+    run_with_record(some);
+}
+
+#[test]
+fn record_is_whole_or_absent_whichever_call_fails() {
+    run_with_record(each);
+}
+
+fn add_kernel(extent: Extent) {
     let folder = folder();
     fs::write(folder.path().join("vmlinux"), kernel("6.1.9"))
         .expect("the folder is the test's own");
@@ -40,7 +48,7 @@ fn kernel_is_whole_or_absent_whichever_call_fails() {
         in_cache(&mut command);
         run(&mut command)
     };
-    each("kernel add", |fault, nth| {
+    extent("kernel add", &|fault, nth| {
         let mut strace = Command::new("strace");
         in_cache(&mut strace);
         let output = tampering(&mut strace, folder.path(), "kernel add vmlinux", fault, nth)?;
@@ -56,7 +64,16 @@ fn kernel_is_whole_or_absent_whichever_call_fails() {
 }
 
 #[test]
-fn report_is_whole_or_absent_whichever_call_fails() {
+fn kernel_is_whole_or_absent_if_a_call_fails() {
+    add_kernel(some);
+}
+
+#[test]
+fn kernel_is_whole_or_absent_whichever_call_fails() {
+    add_kernel(each);
+}
+
+fn write_report(extent: Extent) {
     let folder = folder();
     let path = folder.path().join("report.html");
     let made =
@@ -66,7 +83,7 @@ fn report_is_whole_or_absent_whichever_call_fails() {
     let words = "report record.json -o report.html";
     let made = run(command(words).current_dir(&folder));
     assert_eq!(made.code(), Some(0), "{made:?}");
-    each("report -o", |fault, nth| {
+    extent("report -o", &|fault, nth| {
         let mut strace = Command::new("strace");
         strace.current_dir(&folder);
         let output = tampering(&mut strace, folder.path(), words, fault, nth)?;
@@ -78,6 +95,16 @@ fn report_is_whole_or_absent_whichever_call_fails() {
             _ => Err(format!("{output:?}")),
         })
     });
+}
+
+#[test]
+fn report_is_whole_or_absent_if_a_call_fails() {
+    write_report(some);
+}
+
+#[test]
+fn report_is_whole_or_absent_whichever_call_fails() {
+    write_report(each);
 }
 
 /// The faults of commands that take seconds: all of them only where each call is to fail. They ask
@@ -99,7 +126,7 @@ fn fetched_kernel_is_whole_or_absent_whichever_call_fails() {
     let in_cache = |command: &mut Command| {
         command.current_dir(&folder).env("XDG_CACHE_HOME", &cache).env("APT_CONFIG", &apt);
     };
-    each_of("kernel fetch", few(), |fault, nth| {
+    each_of("kernel fetch", few(), &|fault, nth| {
         fs::create_dir(&cache).expect("the folder is the test's own");
         let mut strace = Command::new("strace");
         in_cache(&mut strace);
@@ -169,7 +196,7 @@ fn study_and_kept_cells_are_right_or_absent_whichever_call_fails() {
     assert_eq!(made.code(), Some(0), "{made:?}");
     let table = |name: &str| fs::read_to_string(folder.path().join(name).join("table.csv")).ok();
     let right = table("right").expect("the study wrote it");
-    each_of("study --out", few(), |fault, nth| {
+    each_of("study --out", few(), &|fault, nth| {
         let mut strace = Command::new("strace");
         strace.current_dir(&folder);
         let words = "study two.toml --out tried";

@@ -1,7 +1,7 @@
 //! Commands that change the machine, while each of their system calls fails.
 
 use super::scene::{OWN_JOURNALS, Scene, real_time_task};
-use super::{each, each_of};
+use super::{Extent, each, each_of, some};
 use crate::program::{Missing, lock_machine, not_run, root, run};
 use std::collections::BTreeMap;
 
@@ -18,19 +18,27 @@ fn with_threads() -> Option<Scene> {
     None
 }
 
-#[test]
-fn run_restores_knob_or_reports_it_whichever_call_fails() {
+fn run_with_knob(extent: Extent) {
     if !root() {
         return;
     }
     let _lock = lock_machine();
     let scene = Scene::new();
     let words = format!("run --set stat_interval={} --for 20ms --cpus 0 --policy other", scene.new);
-    each("run --set", |fault, nth| Some(scene.check(&scene.tampered(&words, fault, nth)?)));
+    extent("run --set", &|fault, nth| Some(scene.check(&scene.tampered(&words, fault, nth)?)));
 }
 
 #[test]
-fn restore_restores_knob_or_reports_it_whichever_call_fails() {
+fn run_restores_knob_or_reports_it_if_a_call_fails() {
+    run_with_knob(some);
+}
+
+#[test]
+fn run_restores_knob_or_reports_it_whichever_call_fails() {
+    run_with_knob(each);
+}
+
+fn restore_knob(extent: Extent) {
     if !root() {
         return;
     }
@@ -38,36 +46,64 @@ fn restore_restores_knob_or_reports_it_whichever_call_fails() {
     let scene = Scene::new();
     let words = format!("run --set stat_interval={} --for 60s --cpus 0 --policy other", scene.new);
     let killed = scene.killed(&words);
-    each("adapt --restore of a knob", |fault, nth| {
+    extent("adapt --restore of a knob", &|fault, nth| {
         killed.put_back();
         Some(scene.check(&scene.tampered("adapt --restore", fault, nth)?))
     });
 }
 
 #[test]
-fn restore_restores_threads_or_reports_it_whichever_call_fails() {
+fn restore_restores_knob_or_reports_it_if_a_call_fails() {
+    restore_knob(some);
+}
+
+#[test]
+fn restore_restores_knob_or_reports_it_whichever_call_fails() {
+    restore_knob(each);
+}
+
+fn restore_threads(extent: Extent) {
     if !root() {
         return;
     }
     let _lock = lock_machine();
     let Some(scene) = with_threads() else { return };
     let killed = scene.killed("adapt --for 60s");
-    each("adapt --restore of threads", |fault, nth| {
+    extent("adapt --restore of threads", &|fault, nth| {
         killed.put_back();
         Some(scene.check(&scene.tampered("adapt --restore", fault, nth)?))
     });
 }
 
 #[test]
-fn adapt_restores_threads_or_reports_it_whichever_call_fails() {
+fn restore_restores_threads_or_reports_it_if_a_call_fails() {
+    restore_threads(some);
+}
+
+#[test]
+fn restore_restores_threads_or_reports_it_whichever_call_fails() {
+    restore_threads(each);
+}
+
+fn adapt_threads(extent: Extent) {
     if !root() {
         return;
     }
     let _lock = lock_machine();
     let Some(scene) = with_threads() else { return };
-    each("adapt", |fault, nth| {
+    extent("adapt", &|fault, nth| {
         Some(scene.check(&scene.tampered("adapt --for 50ms --metrics 127.0.0.1:0", fault, nth)?))
     });
+}
+
+#[test]
+fn adapt_restores_threads_or_reports_it_if_a_call_fails() {
+    adapt_threads(some);
+}
+
+#[test]
+fn adapt_restores_threads_or_reports_it_whichever_call_fails() {
+    adapt_threads(each);
 }
 
 /// A list of threads that can't be read says nothing about them, nor does a policy.
@@ -143,7 +179,7 @@ fn serving_daemon_restores_threads_or_reports_it_whichever_call_fails() {
     let Some(scene) = with_threads() else { return };
     let script = "mount --bind \"$1/journals\" /run/latlab || exit
         for _ in 1 2 3; do sleep 0.3; \"$latlab\" adapt status; done >/dev/null 2>&1 &";
-    each_of("adapt with clients", SERVING, |fault, nth| {
+    each_of("adapt with clients", SERVING, &|fault, nth| {
         Some(scene.check(&scene.tampered_beside(script, "adapt --for 800ms", fault, nth)?))
     });
 }

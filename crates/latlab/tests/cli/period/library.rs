@@ -1,11 +1,12 @@
 //! The library as users get it, built once for all tests, and programs with it.
 
 use crate::program::{LATLAB, Running, latlab, run, wait_until};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The library for C, and a folder for the compiler.
+/// The library for C, and a folder for the compiler, which the processes of all tests share.
 pub(crate) struct Library {
     folder: PathBuf,
 }
@@ -14,11 +15,13 @@ pub(crate) fn tree() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate lies in crates/")
 }
 
-/// Builds the library as `make install` does, in a folder of its own: cargo is building the tests'.
+/// Builds the library as `make install` does, in a folder of its own: cargo is building the tests'. In all
+/// processes but the first, there is nothing left to build.
 pub(crate) fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let folder = tree().join("target/period");
+        let _lock = lock(&folder);
         let path = folder.join("liblatlab-period");
         let mut make = Command::new("make");
         make.arg("--silent").arg(format!("PERIOD={}", path.display()));
@@ -28,6 +31,14 @@ pub(crate) fn library() -> &'static Library {
         assert_eq!(output.code(), Some(0), "{output:?}");
         Library { folder }
     })
+}
+
+/// Locks the folder, in which one process builds at a time.
+pub(crate) fn lock(folder: &Path) -> File {
+    std::fs::create_dir_all(folder).expect("target/ can be written");
+    let file = File::create(folder.join("lock")).expect("target/ can be written");
+    file.lock().expect("a file can be locked");
+    file
 }
 
 impl Library {
@@ -83,6 +94,7 @@ impl Library {
             path("crates/latlab-period"),
             path("examples/control.rs"),
         );
+        let _lock = lock(&self.folder);
         std::fs::create_dir_all(&project).expect("target/ can be written");
         std::fs::write(project.join("Cargo.toml"), manifest).expect("target/ can be written");
         std::fs::copy(tree().join("Cargo.lock"), project.join("Cargo.lock"))

@@ -2,12 +2,12 @@
 
 use super::library::{library, start};
 use crate::program::{
-    LATLAB, Running, command, field, folder, latlab, pause, root, run, wait_until,
+    LATLAB, Output, Running, command, field, folder, latlab, root, run, wait_until,
 };
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 /// The first loop of a line of JSON.
 fn first(line: &str) -> Value {
@@ -23,11 +23,14 @@ fn loop_is_shown_with_its_settings_and_counts() {
     let folder = folder();
     let running = start(&library().compile("control", folder.path()));
     let words = format!("watch {} --once", running.pid());
-    let before = first(&latlab(&format!("{words} --json")).stdout);
-    pause(Duration::from_millis(50));
-    let after = first(&latlab(&format!("{words} --json")).stdout);
+    let seen = || first(&latlab(&format!("{words} --json")).stdout);
     let number = |one: &Value, name: &str| one[name].as_u64().unwrap_or_else(|| panic!("{one}"));
-    assert!(number(&after, "cycles") + number(&after, "missed") > number(&before, "cycles"));
+    let before = number(&seen(), "cycles");
+    let mut after = seen();
+    wait_until("its cycles are counted", || {
+        after = seen();
+        number(&after, "cycles") > before
+    });
     assert_eq!((after["name"].as_str(), after["policy"].as_str()), (Some("control"), Some("fifo")));
     assert_eq!((number(&after, "priority"), number(&after, "period")), (80, 1_000_000));
     assert_eq!((number(&after, "thread"), number(&after, "spin")), (running.pid().into(), 0));
@@ -43,6 +46,20 @@ fn loop_is_shown_with_its_settings_and_counts() {
     assert_eq!(table.len(), 2);
 }
 
+/// Watches a loop of so many cycles until it ends, and returns the output of watching and of the loop.
+/// None where it has ended before it was found.
+fn watched_to_its_end(program: &Path, cycles: u64, record: &Path) -> Option<(Output, Output)> {
+    let mut running = Running::start(Command::new(program).arg(cycles.to_string()));
+    let mut watch = command(&format!("watch {} --json -o {}", running.pid(), record.display()));
+    let mut output = None;
+    wait_until("the loop is found or has ended", || {
+        output = Some(run(&mut watch)).filter(|output| output.code() == Some(0));
+        output.is_some() || running.has_ended()
+    });
+    let ended = running.finish();
+    output.map(|output| (output, ended))
+}
+
 #[test]
 fn watching_ends_with_the_program_and_keeps_its_last_values() {
     if !root() {
@@ -50,19 +67,12 @@ fn watching_ends_with_the_program_and_keeps_its_last_values() {
     }
     let folder = folder();
     let program = library().compile("control", folder.path());
-    let running = Running::start(Command::new(&program).arg("2500"));
     let record = folder.path().join("loop.json");
-    let mut watch = command(&format!("watch {} --json -o {}", running.pid(), record.display()));
-    let mut output = None;
-    wait_until("the loop is found", || {
-        let once = run(&mut watch);
-        let found = once.code() == Some(0);
-        output = Some(once);
-        found
-    });
-    let ended = running.finish();
+    // A busy machine may find it only after its end: then one that runs for longer follows.
+    let watched = |cycles| watched_to_its_end(&program, cycles, &record);
+    let found = [1_000, 10_000, 100_000, 1_000_000].into_iter().find_map(watched);
+    let (output, ended) = found.expect("the loop is found");
     assert_eq!(ended.code(), Some(0), "{ended:?}");
-    let output = output.expect("the loop was found");
     let last = first(output.stdout.lines().last().expect("a line was printed"));
     let counted: u64 =
         ended.stdout.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
@@ -104,7 +114,7 @@ fn watching_ends_when_nobody_reads_it() {
     let folder = folder();
     let running = start(&library().compile("callback", folder.path()));
     let script =
-        r#"{ timeout 30 "$0" watch "$1" --json; echo "exit $?" >&2; kill -0 "$1"; } | head -n 1"#;
+        r#"{ timeout 600 "$0" watch "$1" --json; echo "exit $?" >&2; kill -0 "$1"; } | head -n 1"#;
     let mut watch = Command::new("sh");
     let output = run(watch.args(["-c", script, LATLAB, &running.pid().to_string()]));
     assert_eq!(output.stdout.lines().count(), 1, "{output:?}");

@@ -1,7 +1,7 @@
 //! Machines made bad in ways whose remedy is known, which `explain --prove` has to find. It must
 //! claim no effect of anything else, and leave all as it was.
 
-use crate::program::{Output, assert_once_in_three, latlab, lock_machine, root};
+use crate::program::{Output, latlab, lock_machine, root};
 use latlab_core::proof::{Outcome, Proof, Proofs};
 use latlab_core::record::Record;
 
@@ -66,20 +66,19 @@ fn low_priority_is_proven_to_be_the_cause() {
     assert_helping(&words, &[("FIFO priority 98", 100.0)]);
 }
 
-/// The host of a virtual machine may be late itself, and the recorder may miss an event.
+/// The host of a virtual machine may be late itself, and the recorder may miss an event: the load delays
+/// so much that neither matters.
 #[test]
 fn low_priority_is_proven_to_be_the_cause_on_this_machine() {
     if !root() {
         return;
     }
     let _lock = lock_machine();
-    assert_once_in_three(|| {
-        let output = prove(&format!("cyclic:priority=10 {RIVAL}=50 --for 1s"));
-        let proofs = proofs(&output);
-        let is_raised = |proof: &&Proof| proof.remedy.words() == "FIFO priority 98";
-        let helps = proofs.tried.iter().find(is_raised).is_some_and(Proof::helped);
-        if helps { Ok(()) } else { Err(format!("{proofs:?}")) }
-    });
+    let rival = RIVAL.replace("busy=2ms", "busy=5ms");
+    let proofs = proofs(&prove(&format!("cyclic:priority=10 {rival}=50 --for 1s")));
+    let is_raised = |proof: &&Proof| proof.remedy.words() == "FIFO priority 98";
+    let raised = proofs.tried.iter().find(is_raised);
+    assert!(raised.is_some_and(Proof::helped), "{proofs:?}");
 }
 
 /// There is no higher priority, so that nothing can be tried, and nothing is claimed.

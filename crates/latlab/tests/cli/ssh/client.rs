@@ -1,6 +1,7 @@
 //! A host that sends faster than latlab's output is read, played by an ssh client of the test.
 
 use crate::program::{LATLAB, folder, path_with_script, pause, run, send, wait_until};
+use latlab_testing::Patience;
 use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -41,6 +42,10 @@ fn host_waits_until_its_long_lines_are_read() {
         let sent = fs::read_to_string(folder.path().join("bin/ssh.sent")).unwrap_or_default();
         sent.lines().count()
     };
+    let text = folder.path().join("bin/ssh.text");
+    let is_whole = || fs::metadata(&text).is_ok_and(|text| text.len() > 4_000_000);
+    wait_until("the host can send its lines", is_whole);
+    // It sends them as fast as it can.
     pause(Duration::from_secs(2));
     let waiting = sent();
     let mut bytes = vec![0; 75_000];
@@ -54,7 +59,7 @@ fn host_waits_until_its_long_lines_are_read() {
 /// Starts a check, reads its output slowly, and sends it this signal after half a second. Returns its exit
 /// code; none where it went on for too long.
 fn exit_code(options: &str, mut signal: Option<&str>) -> Option<i32> {
-    const MOST: Duration = Duration::from_secs(30);
+    let mut patience = Patience::new(Duration::from_secs(30));
     let folder = folder();
     let path = path_with_script(folder.path(), "ssh", CLIENT);
     let mut command = Command::new(LATLAB);
@@ -73,7 +78,7 @@ fn exit_code(options: &str, mut signal: Option<&str>) -> Option<i32> {
         {
             send(signal, latlab.id());
         }
-        if began.elapsed() > MOST {
+        if patience.is_over() {
             latlab.kill().expect("it is a child process");
         }
     }
@@ -136,7 +141,7 @@ fn record_in_the_name_of_another_host_is_refused() {
     let folder = folder();
     let path = path_with_script(folder.path(), "ssh", FORGER);
     let mut command = Command::new(LATLAB);
-    let words = "run --on ssh:a --on ssh:b --limit 1min --out records";
+    let words = "run --on ssh:a --on ssh:b --out records";
     command.args(words.split_whitespace()).current_dir(folder.path()).env("PATH", path);
     let output = run(&mut command);
     let said = "a: the target sent an invalid message: the record has another plan";
