@@ -14,9 +14,6 @@ LATLAB  := dist/latlab$(CROSS:%=-%)
 # The library for users' loops, without its extension.
 PERIOD  := dist/liblatlab-period$(CROSS:%=-%)
 CHARTS  := target/charts/charts.js.gz
-NOT_RUN := target/not-run
-TIMES   := target/test-times
-FAILED  := target/test-failures
 # Folders of make install; DESTDIR goes before each.
 PREFIX  ?= /usr/local
 # The program that writes manual pages and completions: for another architecture, this machine's.
@@ -26,9 +23,8 @@ PACKAGES := dist/packages
 COMMA    := ,
 VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 DEBIAN   := $(or $(CROSS),$(shell dpkg --print-architecture 2>/dev/null))
-# The variables by which cargo links programs, and starts those of tests through another program.
+# The variable by which cargo links programs.
 LINKER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER
-RUNNER  := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
 # The program contains the sources of the test driver and of the plugin.
 SOURCES := $(shell git ls-files crates kmod plugin .cargo 2>/dev/null || find crates kmod plugin .cargo -type f) Cargo.toml Cargo.lock
 CARGO_OUT := $(or $(CARGO_TARGET_DIR),target)/$(TARGET)
@@ -51,7 +47,7 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
-.PHONY: build library install packages packages-test demo test boards truth torture checked fuzz deny kernels studies lint bench bpf reference book clean
+.PHONY: build library install packages packages-test demo check test test-rest test-all boards truth torture checked fuzz deny kernels studies lint bench bpf reference book clean
 
 # A target that is half written is not newer than its sources.
 .DELETE_ON_ERROR:
@@ -148,21 +144,39 @@ demo: $(LATLAB)
 	@! test -e demo/scans/here.json || $(LATLAB) report demo/scans/here.json -o demo/scan-here.html
 	@echo "The reports are demo/*.html and demo/quick/report.html: open them in a browser."
 
-# How long each group took, the tests that could not run on this machine, and why tests failed are listed
-# at the end; in continuous integration (CI=true) some of the tests that could not run are failures. The
-# daemon needs tracepoints, which are not mounted on every machine. Tests send signals that are ignored in
-# the background of a shell and under nohup. Half of the tests wait: for a timer, or for others that change
-# the machine; so there are more of them at a time than CPUs.
-test: $(CHARTS) lint
-	tools/need $(LIBRARIES) $(TEST_TOOLS)
-	-test $$(id -u) != 0 || test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
-	mkdir -p target && rm -f $(NOT_RUN) $(TIMES) $(FAILED)
-	LATLAB_NOT_RUN=$(NOT_RUN) tools/deny
-	env --default-signal=HUP,INT LATLAB_NOT_RUN=$(abspath $(NOT_RUN)) LATLAB_TEST_TIMES=$(abspath $(TIMES)) \
-		LATLAB_TEST_FAILURES=$(abspath $(FAILED)) \
-		RUST_TEST_THREADS=$$((2 * $$(nproc))) $(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
-	status=$$?; tools/test-times $(TIMES); tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; \
-	if test -s $(FAILED); then echo "Failed:"; cat $(FAILED); fi; exit $$status
+# Format, clippy, unit tests and the rules of the tree: seconds once it is built, without root and network.
+check: lint
+	cargo test --quiet --locked --workspace --lib --bins
+	cargo test --quiet --locked --package latlab --test tidy
+
+# What tests need. The daemon needs tracepoints, which are not mounted on every machine.
+define PREPARE
+tools/need $(LIBRARIES) $(TEST_TOOLS)
+-test $$(id -u) != 0 || test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
+endef
+
+# All tests but repetitions, long series, and faults at every call, which .config/tiers lists. At the end it says how
+# long each group took, which tests could not run on this machine, and how to repeat those that failed; in
+# continuous integration (CI=true) some of the tests that could not run are failures. TEST=NAME runs the tests
+# of this name, or of the module of this name, whatever their tier.
+test: $(if $(TEST),$(CHARTS),lint)
+	$(PREPARE)
+	cargo test --quiet --locked --package latlab-period --doc
+	tools/tests $(if $(TEST),one '$(TEST)',test)
+
+# The tests that make test leaves out, and what changes without the project: known defects of crates. PART=1/3
+# runs a third of the tests.
+test-rest: $(CHARTS)
+	$(PREPARE)
+	tools/deny
+	tools/tests rest $(PART:%=--partition slice:%)
+
+# All tests.
+test-all: lint
+	$(PREPARE)
+	tools/deny
+	cargo test --quiet --locked --package latlab-period --doc
+	tools/tests all
 
 # Tests guests for arm64, with the program cross-built for them.
 boards: $(CHARTS)
