@@ -121,8 +121,13 @@ pub(crate) fn is_accounted(name: &str, btf: &Btf<'_>) -> bool {
 }
 
 /// Whether high-resolution timers expire in the interrupt of the local APIC only, where tracepoints
-/// report its end.
-pub(crate) fn has_local_timer() -> bool {
+/// report its end. Kernels whose CPU bases have `deferred_rearm`, as Linux 7.2, program the timer on the way
+/// out of an interrupt or in the scheduler, and there run those timers that have expired meanwhile: no
+/// interrupt begins or ends with them.
+pub(crate) fn has_local_timer(btf: &Btf<'_>) -> bool {
+    if has_member(btf, "hrtimer_cpu_base", "deferred_rearm") {
+        return false;
+    }
     let device = Root::default().word("sys/devices/system/clockevents/clockevent0/current_device");
     let lapic = device.is_some_and(|device| device.starts_with("lapic"));
     lapic && clock::resolution() == Nanos(1)

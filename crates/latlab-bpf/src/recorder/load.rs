@@ -27,7 +27,7 @@ const STOP: i32 = -1;
 pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs::Result<Recorder> {
     let mut open = ObjectBuilder::default().name("recorder")?.open_memory(OBJECT)?;
     let btf = Btf::from_vmlinux()?;
-    let local_timer = kernel::has_local_timer();
+    let local_timer = kernel::has_local_timer(&btf);
     let cpus = libbpf_rs::num_possible_cpus()?;
     let later = detail == Detail::Full && matches!(watch, Watch::Tasks(_));
     disable_useless(&mut open, &btf, (local_timer, cpus), (detail == Detail::Sparse, later));

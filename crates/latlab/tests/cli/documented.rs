@@ -92,6 +92,11 @@ fn measures(word: &str) -> bool {
     ["run", "scan", "explain"].contains(&word)
 }
 
+/// Whether a command measures, or starts a program that may be real-time.
+fn uses_machine(word: &str) -> bool {
+    measures(word) || ["ab", "check", "exec", "watch"].contains(&word)
+}
+
 fn in_guest(word: &str) -> bool {
     word.starts_with("lab:")
 }
@@ -262,7 +267,7 @@ fn test_page(page: &str) {
     for command in commands {
         let line = shortened(&command);
         let is_here =
-            measures(line.split(' ').nth(1).unwrap_or_default()) && !line.contains("lab:");
+            uses_machine(line.split(' ').nth(1).unwrap_or_default()) && !line.contains("lab:");
         let _lock = (whole.is_none() && is_here).then(lock_machine_for_a_moment);
         test.run_line(&line);
     }

@@ -1,0 +1,69 @@
+//! Explanations on each kernel of the laboratory, from the oldest to the newest: hardly any of the time of late
+//! wake-ups has no cause, whichever load delays them.
+
+use super::explained;
+use crate::program::latlab;
+use latlab_core::record::Record;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// The profiles that are named after the versions of their kernels, as `v6.12` and `v6.12-rt`, by version.
+fn kernels() -> BTreeMap<(u32, u32), Vec<String>> {
+    let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lab/profile");
+    let paths = fs::read_dir(profiles).expect("the profiles exist").flatten();
+    let mut kernels = BTreeMap::<_, Vec<_>>::new();
+    for path in paths.map(|entry| entry.path()) {
+        let name = path.file_stem().expect("a file has a name").to_string_lossy().into_owned();
+        let version = name.strip_prefix('v').and_then(|rest| rest.split('-').next());
+        let numbers = version.and_then(|version| version.split_once('.'));
+        if let Some((Ok(major), Ok(minor))) = numbers.map(|(a, b)| (a.parse(), b.parse())) {
+            kernels.entry((major, minor)).or_default().push(name);
+        }
+    }
+    kernels
+}
+
+/// Asserts that at most 1 % of the time of late wake-ups under this load is unexplained.
+fn assert_explained(kernel: &str, load: &str) {
+    let words =
+        format!("explain cyclic --traced --on lab:{kernel} --load {load} --count 150 --json");
+    let output = latlab(&words);
+    assert_eq!(output.code(), Some(0), "{words}: {output:?}");
+    let record: Record = output.record();
+    let explained = explained(&record);
+    assert!(explained.unexplained.0 * 100 <= explained.total.0, "{words}: {explained:?}");
+}
+
+#[test]
+fn wake_ups_on_the_newest_kernel_have_causes() {
+    let kernels = kernels();
+    let (_, newest) = kernels.last_key_value().expect("there are profiles of versions");
+    assert_eq!(newest.len(), 2, "with PREEMPT_RT and without: {newest:?}");
+    for kernel in newest {
+        assert_explained(kernel, "page-cache");
+    }
+}
+
+macro_rules! on_all_kernels {
+    ($($name:ident: $load:literal,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                kernels().values().flatten().for_each(|kernel| assert_explained(kernel, $load));
+            }
+        )*
+    };
+}
+
+on_all_kernels! {
+    wake_ups_under_disk_have_causes_on_all_kernels: "disk",
+    wake_ups_under_exec_have_causes_on_all_kernels: "exec",
+    wake_ups_under_exit_have_causes_on_all_kernels: "exit",
+    wake_ups_under_fork_have_causes_on_all_kernels: "fork",
+    wake_ups_under_hackbench_have_causes_on_all_kernels: "hackbench",
+    wake_ups_under_memory_have_causes_on_all_kernels: "memory",
+    wake_ups_under_netbench_have_causes_on_all_kernels: "netbench",
+    wake_ups_under_page_cache_have_causes_on_all_kernels: "page-cache",
+    wake_ups_under_procfs_have_causes_on_all_kernels: "procfs",
+}
