@@ -23,9 +23,9 @@ pub fn late_above(seen: &Histogram) -> Nanos {
 }
 
 /// Returns the latency above which wake-ups are watched because they may be late in the end, when
-/// the threshold may be lower. It is `before` until there are enough wake-ups to estimate it.
-pub fn watch_above(seen: &Histogram, before: Nanos) -> Nanos {
-    if seen.count() < ENOUGH { before } else { exceeded(SUSPICIOUS, seen) }
+/// the threshold may be lower. All are watched until there are enough to estimate it.
+pub fn watch_above(seen: &Histogram) -> Nanos {
+    if seen.count() < ENOUGH { Nanos(0) } else { exceeded(SUSPICIOUS, seen) }
 }
 
 /// The last update of the threshold above which wake-ups are watched.
@@ -47,16 +47,20 @@ impl Recheck {
     }
 }
 
-/// The latency that one in `one_of` wake-ups, but at least `least`, exceed.
-#[expect(clippy::cast_precision_loss, reason = "no run has 2^52 samples")]
+/// A latency that one in `one_of` wake-ups, but at least `least`, exceed: just below the bucket that has the
+/// shortest of them, so that those of the same bucket do not drop out.
 fn exceeded((one_of, least): (u64, u64), seen: &Histogram) -> Nanos {
     let count = seen.count();
     let exceeding = (count / one_of).max(least);
-    if exceeding >= count {
-        return Nanos(0);
+    let (mut above, mut threshold) = (count, Nanos(0));
+    for bucket in seen.buckets() {
+        if above < exceeding {
+            break;
+        }
+        threshold = Nanos(bucket.from.0.saturating_sub(1));
+        above -= bucket.count;
     }
-    // The middle of the last rank, so that rounding does not select the next one.
-    seen.quantile(((count - exceeding) as f64 - 0.5) / count as f64)
+    threshold
 }
 
 #[cfg(test)]
@@ -75,11 +79,22 @@ mod tests {
         assert_eq!(above, [0, 1, 990, 1990]);
     }
 
+    /// From 2 us on, buckets are wider than a nanosecond.
+    #[test]
+    fn wake_ups_in_the_bucket_of_the_tenth_are_late() {
+        let mut seen = Histogram::new();
+        (0..150).for_each(|nth| seen.record(Nanos(5_000 + nth % 2)));
+        assert_eq!(seen.buckets().count(), 1);
+        assert!(late_above(&seen) < Nanos(5_000));
+        (0..5).for_each(|_| seen.record(Nanos(9_000)));
+        let above = late_above(&seen);
+        assert!(above < Nanos(5_000) && seen.count_above(above) == 155, "{above}");
+    }
+
     #[test]
     fn suspicious_is_below_late() {
-        let before = Nanos(7);
-        let above = [999, 1000, 2000].map(|count| watch_above(&seen(count), before).0);
-        assert_eq!(above, [7, 900, 1900]);
+        let above = [999, 1000, 2000].map(|count| watch_above(&seen(count)).0);
+        assert_eq!(above, [0, 900, 1900]);
     }
 
     #[test]

@@ -5,11 +5,9 @@ use crate::failure::{Failure, Result};
 use crate::part::Built;
 use crate::probe::Probe;
 use crate::rig::Rig;
-use latlab_core::histogram::Histogram;
 use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
 use latlab_core::record::explained::Explanations;
-use latlab_core::time::Nanos;
 use std::sync::Arc;
 
 /// Runs the probes and explains their late wake-ups if the plan requests it; or explains those of
@@ -28,14 +26,11 @@ pub(super) fn run(
         })?;
         return Ok((None, Some(explanations)));
     }
-    let usual = measure_without(probes, rig)?;
+    measure_without(probes, rig)?;
     if rig.is_over() {
         return Ok((None, None));
     }
-    let above = explain.above;
-    // The sample that ends the run is explained in any case.
-    let usual = plan.stop_above.map_or(usual, |limit| limit.min(usual));
-    let (measured, explanations) = ProbeExplainer::explain(above, usual, machine, |observer| {
+    let (measured, explanations) = ProbeExplainer::explain(explain.above, machine, |observer| {
         rig.observer = Some(Arc::<ProbeExplainer>::clone(&observer));
         let measured = measure(probes, rig);
         // At once: the loads still run, and their events replace the earlier ones.
@@ -52,27 +47,23 @@ pub(super) fn run(
     }
 }
 
-/// Measures for a while without explaining, so that the cost of explaining is known. Returns the
-/// 90th percentile.
+/// Measures for a while without explaining, so that the cost of explaining is known.
 #[expect(clippy::cast_precision_loss, reason = "a latency is far below 2^52 ns")]
-fn measure_without(probes: &[Built<dyn Probe>], rig: &mut Rig<'_>) -> Result<Nanos> {
+fn measure_without(probes: &[Built<dyn Probe>], rig: &mut Rig<'_>) -> Result<()> {
     rig.measure_briefly(|rig| measure(probes, rig))?;
     let measured = std::mem::take(&mut rig.measured);
     rig.figures.clear();
     if rig.interrupted {
         rig.measured = measured;
-        return Ok(Nanos(0));
+        return Ok(());
     }
     rig.warnings.clear();
-    let mut all = Histogram::new();
     for one in &measured {
-        let seen = one.recording.first().histogram();
-        all.add(&seen);
-        let median = seen.quantile(0.5);
+        let median = one.recording.first().histogram().quantile(0.5);
         let what = format!("median on CPU {} without explaining", one.cpus);
         rig.add_figure(one.probe, &what, median.0 as f64, "ns");
     }
-    Ok(all.quantile(0.9))
+    Ok(())
 }
 
 /// Runs the probes one after another. A failure after something was measured is returned along with

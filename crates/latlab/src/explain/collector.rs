@@ -28,16 +28,14 @@ const HEAP: Bytes = Bytes(8 << 20);
 
 impl ProbeExplainer {
     /// Explains the samples of the probes that `measure` runs: those above `above`, without it the
-    /// worst. `initial` is the threshold until enough samples are known to compute one. Returns the
-    /// result of `measure` even if explaining failed.
+    /// worst. Returns the result of `measure` even if explaining failed.
     pub(crate) fn explain<T>(
         above: Option<Nanos>,
-        initial: Nanos,
         machine: &Machine,
         measure: impl FnOnce(Arc<ProbeExplainer>) -> T,
     ) -> Result<(T, Result<Explanations>)> {
-        let recorder = start_recorder(&Watch::Tasks(Vec::new()), above.unwrap_or(initial))?;
-        let probes = Arc::new(ProbeExplainer::new(recorder, above, initial));
+        let recorder = start_recorder(&Watch::Tasks(Vec::new()), above.unwrap_or(Nanos(0)))?;
+        let probes = Arc::new(ProbeExplainer::new(recorder, above));
         let summarizer = Summarizer::new(machine, above.is_some());
         let ended = AtomicBool::new(false);
         let (measured, collected) = std::thread::scope(|scope| {

@@ -24,8 +24,6 @@ pub(crate) struct ProbeExplainer {
     threads: Mutex<HashMap<u32, MeasuringThread>>,
     /// The threshold of the user; without one, the worst samples are explained.
     above: Option<Nanos>,
-    /// The threshold until enough samples are known to compute one.
-    initial: Nanos,
     /// Whether the recorder can't know how late a wake-up was: the interrupt of a device was due
     /// before.
     receives_all: Mutex<bool>,
@@ -72,14 +70,12 @@ impl Observer for ProbeExplainer {
 }
 
 impl ProbeExplainer {
-    /// An explainer for samples above `above`; without it, for the worst ones. `initial` is the
-    /// threshold until enough samples are known to compute one.
-    pub(super) fn new(recorder: Recorder, above: Option<Nanos>, initial: Nanos) -> ProbeExplainer {
+    /// An explainer for samples above `above`; without it, for the worst ones.
+    pub(super) fn new(recorder: Recorder, above: Option<Nanos>) -> ProbeExplainer {
         ProbeExplainer {
             recorder,
             threads: Mutex::default(),
             above,
-            initial,
             receives_all: Mutex::default(),
             live: LiveSummary::default(),
             last: Mutex::default(),
@@ -125,7 +121,7 @@ impl ProbeExplainer {
 
     /// Threshold above which a sample may turn out to be late in the end, as far as known now.
     pub(super) fn suspicious_threshold(&self) -> Nanos {
-        self.above.unwrap_or_else(|| threshold::watch_above(&self.samples(), self.initial))
+        self.above.unwrap_or_else(|| threshold::watch_above(&self.samples()))
     }
 
     /// Whether the threshold depends on the samples.
