@@ -11,6 +11,7 @@ mod cycle;
 mod event;
 mod judge;
 mod marks;
+mod library;
 mod marks_of_file;
 mod place;
 mod reason;
@@ -29,6 +30,7 @@ pub use judge::Judge;
 pub use marks_of_file::{MarkOfFile, marks_of_file};
 pub use report::{
     BreachReport, CyclePart, CycleReport, Frame, MarkedPart, PartReport, PartsReport, Reason,
+pub use library::is_of_library;
     Report, Spread, ThreadReport, Verdict, WorstCycle,
 };
 pub use rule::{Level, RULES, Rule};

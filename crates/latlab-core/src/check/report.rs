@@ -240,7 +240,8 @@ pub struct Frame {
     pub module: String,
     /// Offset in that file.
     pub offset: u64,
-    /// Whether it is in a shared library of the system, or in Rust's standard library.
+    /// Whether it is in a shared library of the system, or code of a library that the program contains,
+    /// such as the templates of C++'s standard library.
     pub library: bool,
 }
 
