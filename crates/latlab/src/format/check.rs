@@ -3,7 +3,7 @@
 use super::printable;
 use super::testcase::{TestCase, TestOutcome};
 use latlab_core::check::{BreachReport, Frame, Level, RULES, Report, Rule, ThreadReport, Verdict};
-use latlab_core::check::{CycleReport, PartsReport, Reason, Spread, WorstCycle};
+use latlab_core::check::{CycleReport, PartsReport, Reason, Spread, WorstCycle, some_of};
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
@@ -29,8 +29,12 @@ pub(crate) fn text(report: &Report, rules: &[Rule]) -> String {
         text += &cycle(thread);
     }
     if !report.without_cycle.is_empty() {
-        let threads = printable(&report.without_cycle.join(", "));
+        let threads = printable(&some_of(&report.without_cycle));
         let _ = write!(text, "\nnot judged: real-time threads without a cycle: {threads}\n");
+    }
+    if !report.in_warm_up.is_empty() {
+        let threads = printable(&some_of(&report.in_warm_up));
+        let _ = write!(text, "\nnot judged: all cycles are in the warm-up: {threads}\n");
     }
     if !report.notes.is_empty() {
         text.push('\n');
@@ -79,10 +83,11 @@ pub(crate) fn short(breach: &BreachReport) -> String {
 }
 
 /// Nouns with which subjects begin.
-const NOUNS: [&str; 15] = [
+const NOUNS: [&str; 16] = [
     "cycle",
     "page fault",
     "major page fault",
+    "protection fault",
     "call",
     "sleep",
     "relative sleep",
@@ -129,16 +134,11 @@ fn describe(breach: &BreachReport) -> String {
     for line in stack(breach) {
         let _ = writeln!(text, "      {line}");
     }
-    let _ = writeln!(text, "    {}", breach.rule.meaning());
-    let _ = writeln!(text, "    {}", breach.rule.remedy());
+    let _ = writeln!(text, "    {}", breach.meaning());
+    let _ = writeln!(text, "    {}", breach.remedy());
     text
 }
 
-/// The stack without the functions that start every program and thread.
-pub(crate) fn own_part(stack: &[Frame]) -> &[Frame] {
-    let last = stack.iter().rposition(|frame| !frame.library && frame.function.is_some());
-    let main = stack.iter().position(|frame| frame.function.as_deref() == Some("main"));
-    main.or(last).map_or(stack, |last| &stack[..=last])
 /// The innermost functions of a breach's stack. The function of the user's that it is charged to is always
 /// among them.
 fn stack(breach: &BreachReport) -> Vec<String> {
@@ -155,6 +155,11 @@ fn stack(breach: &BreachReport) -> Vec<String> {
     shown
 }
 
+/// The stack without the functions that start every program and thread.
+pub(crate) fn own_part(stack: &[Frame]) -> &[Frame] {
+    let last = stack.iter().rposition(|frame| !frame.library && frame.function.is_some());
+    let main = stack.iter().position(|frame| frame.function.as_deref() == Some("main"));
+    main.or(last).map_or(stack, |last| &stack[..=last])
 }
 
 /// When in the cycle, how long, and by whom.
@@ -197,12 +202,19 @@ fn cycle(thread: &ThreadReport) -> String {
         None => "deadline: the next cycle".to_owned(),
     };
     let _ = writeln!(text, "  {deadline}, {}", counted(cycle.overruns, "overrun"));
+    text += &warm_up(cycle).map_or(String::new(), |line| format!("  {line}\n"));
     text += &why(cycle);
     text += &cycle.parts.as_ref().map(parts).unwrap_or_default();
     if let Some(worst) = &cycle.worst {
         text += &longest(worst);
     }
     text
+}
+
+/// The cycles of the warm-up, if there are any.
+pub(crate) fn warm_up(cycle: &CycleReport) -> Option<String> {
+    let count = cycle.warm_up;
+    (count > 0).then(|| format!("without {} of warm-up", counted(count, "cycle")))
 }
 
 /// The parts of a cycle by the marks of the program.
