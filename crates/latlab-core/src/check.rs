@@ -9,9 +9,12 @@ mod breach;
 mod call;
 mod cycle;
 mod event;
+mod fault;
 mod judge;
+mod library;
 mod marks;
 mod marks_of_file;
+mod memory;
 mod place;
 mod reason;
 mod report;
@@ -20,20 +23,24 @@ mod summary;
 mod thread;
 mod wait;
 mod wake_up;
+mod warm_up;
 mod watched;
 
 pub use breach::{Breach, Held};
 pub use call::takes_file;
 pub use event::{Event, EventKind, File, FileKind, Locks, OutReason, StackId, Thread, WakeContext};
 pub use judge::Judge;
+pub use library::is_of_library;
 pub use marks_of_file::{MarkOfFile, marks_of_file};
+pub use memory::Memory;
 pub use report::{
     BreachReport, CyclePart, CycleReport, Frame, MarkedPart, PartReport, PartsReport, Reason,
-    Report, Spread, ThreadReport, Verdict, WorstCycle,
+    Report, Spread, ThreadReport, Verdict, WorstCycle, some_of,
 };
 pub use rule::{Level, RULES, Rule};
 pub use wait::Wait;
 pub use wake_up::{Charged, WakeUp};
+pub use warm_up::WarmUp;
 
 #[cfg(test)]
 mod tests;

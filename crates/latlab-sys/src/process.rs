@@ -4,6 +4,7 @@ mod command;
 mod descendants;
 mod find;
 mod forked;
+mod orphans;
 mod output;
 mod patience;
 mod reexec;
@@ -15,6 +16,7 @@ pub use command::{command, command_ignoring_signals, confine, inherit, schedule}
 pub use descendants::{adopt_orphans, kill_children, reap_adopted};
 pub use find::find;
 pub use forked::{Forked, SingleThread, check_all_running, kill_all, wait_for_all};
+pub use orphans::Orphans;
 pub use output::output;
 pub use patience::Patience;
 pub use reexec::{SelfExec, exec_program, is_no_op};

@@ -3,6 +3,8 @@
 mod budget;
 mod files;
 pub(crate) mod image;
+mod left;
+mod locked;
 pub(crate) mod marks;
 mod stacks;
 mod watch;

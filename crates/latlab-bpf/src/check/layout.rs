@@ -84,7 +84,7 @@ fn what(
     stack: Option<&UserStack>,
 ) -> Option<EventKind> {
     Some(match kind {
-        1 => enter(value, bytes),
+        1 => enter(value, bytes, stack),
         2 => EventKind::Leave {
             result: value[0].cast_signed(),
             call: (value[1].cast_signed() >= 0).then(|| name(value[1])),
@@ -129,18 +129,39 @@ fn what(
     })
 }
 
-fn enter(value: &[u64; VALUES], bytes: &[u8]) -> EventKind {
+fn enter(value: &[u64; VALUES], bytes: &[u8], stack: Option<&UserStack>) -> EventKind {
     let call = name(value[0]);
+    let refused = stack.filter(|_| call == "rt_sigreturn").map(refused_address);
     // Any small number is that of an open file, as far as the kernel's side knows.
     let file_name = bytes.get(NOTE..NOTE + 16).filter(|_| takes_file(call));
     EventKind::Enter {
         call,
-        arguments: [value[1], value[2], value[3], value[4], value[5], value[6]],
+        arguments: match refused {
+            Some(address) => [address.unwrap_or(0), 0, 0, 0, 0, 0],
+            None => [value[1], value[2], value[3], value[4], value[5], value[6]],
+        },
         time: Nanos(value[7]),
         file: file_name.and_then(|name| file(value[8], name)),
         locks: Locks { future: value[9] & 1 != 0, any: value[9] & 2 != 0 },
         stack: None,
     }
+}
+
+/// The address whose access ended in the signal from whose handler the thread returns: the kernel has written
+/// it to the stack for the handler (`struct rt_sigframe`). None if another signal has come.
+fn refused_address(stack: &UserStack) -> Option<u64> {
+    /// Offset of the address on arm64, where the stack pointer points to the information of the signal.
+    const ON_ARM64: usize = 304;
+    /// Offsets on x86, where it points to the registers that are restored: of the number of the last
+    /// exception, and of the address that it was about.
+    const EXCEPTION: usize = 200;
+    const ADDRESS: usize = 216;
+    const PAGE_FAULT: u64 = 14;
+    if cfg!(target_arch = "aarch64") {
+        return long(&stack.bytes, ON_ARM64);
+    }
+    let is_fault = long(&stack.bytes, EXCEPTION)? == PAGE_FAULT;
+    is_fault.then(|| long(&stack.bytes, ADDRESS)).flatten()
 }
 
 fn reason(state: u64, preempted: bool) -> OutReason {
@@ -262,6 +283,32 @@ mod tests {
             panic!("it is a mark");
         };
         assert_eq!(name.chars().count(), 64);
+    }
+
+    #[test]
+    fn return_from_a_handler_has_the_address_of_the_access() {
+        let first = |call: Sysno, exception: u64| {
+            let mut value = [7; VALUES];
+            value[0] = call.id().try_into().unwrap();
+            let mut bytes = bytes(1, value);
+            bytes.extend([0; 16 + 32]);
+            let mut stack = vec![0; 512];
+            stack[200..208].copy_from_slice(&exception.to_ne_bytes());
+            for offset in [216, 304] {
+                stack[offset..offset + 8].copy_from_slice(&0x5000_u64.to_ne_bytes());
+            }
+            bytes.extend(512_u32.to_ne_bytes());
+            bytes.extend([0; 4]);
+            bytes.extend(stack);
+            let EventKind::Enter { arguments, .. } = observed(&bytes).unwrap().event.kind else {
+                panic!("it is the start of a call");
+            };
+            arguments[0]
+        };
+        assert_eq!(first(Sysno::rt_sigreturn, 14), 0x5000);
+        assert_eq!(first(Sysno::mmap, 14), 7);
+        let of_another = if cfg!(target_arch = "aarch64") { 0x5000 } else { 0 };
+        assert_eq!(first(Sysno::rt_sigreturn, 6), of_another);
     }
 
     #[test]

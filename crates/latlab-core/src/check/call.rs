@@ -1,12 +1,26 @@
 //! System calls in a cycle: the rule that each breaches.
 
 use super::event::{EventKind, FileKind};
+use super::report::Frame;
 use super::rule::Rule;
 use super::wait;
 
 /// Calls that map, unmap or resize memory.
-const ALLOCATING: [&str; 8] =
-    ["brk", "mmap", "munmap", "mremap", "madvise", "mprotect", "shmat", "shmdt"];
+const ALLOCATING: [&str; 7] = ["brk", "mmap", "munmap", "mremap", "madvise", "shmat", "shmdt"];
+/// Calls that change the protection of memory.
+const PROTECTING: [&str; 2] = ["mprotect", "pkey_mprotect"];
+/// Functions that allocate or release memory.
+const ALLOCATORS: [&str; 9] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "free",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "valloc",
+];
 /// Calls on a file in their first argument that move data.
 const MOVING: [&str; 16] = [
     "read",
@@ -157,6 +171,9 @@ pub(super) fn rule(kind: &EventKind) -> Option<(Rule, String)> {
     if ALLOCATING.contains(call) {
         return Some((Rule::Allocation, format!("call of {call}")));
     }
+    if PROTECTING.contains(call) {
+        return Some((Rule::Protection, format!("call of {call}")));
+    }
     if MOVING.contains(call) {
         // Marks in the kernel's trace are made for real-time programs: writing one does not block.
         let file = file.as_ref().filter(|file| !file.name.starts_with("trace_marker"));
@@ -188,6 +205,17 @@ pub(super) fn waits_for_mutex(kind: &EventKind) -> bool {
     matches!(kind, EventKind::Enter { call: "futex", arguments, .. } if wait::is_mutex(arguments))
 }
 
+/// The rule that a call with this stack breaches, given the one that it breaches without: `malloc` of glibc
+/// changes the protection of memory where it enlarges the heap of a thread.
+pub(super) fn rule_with_stack(rule: Rule, subject: &str, stack: &[Frame]) -> Rule {
+    let allocates = |frame: &Frame| {
+        let name = frame.function.as_deref().unwrap_or_default();
+        ALLOCATORS.contains(&name.trim_start_matches("__libc_")) || name.starts_with("operator new")
+    };
+    let is_call = rule == Rule::Protection && subject.starts_with("call");
+    if is_call && stack.iter().any(allocates) { Rule::Allocation } else { rule }
+}
+
 /// Where a call slept.
 pub(super) fn place(kind: &EventKind) -> String {
     match kind {
@@ -217,5 +245,26 @@ fn describe(kind: FileKind, name: &str) -> String {
         FileKind::Timer(_) => "a timer".to_owned(),
         _ if name.is_empty() => "a file".to_owned(),
         _ => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn change_of_protection_by_an_allocator_is_an_allocation() {
+        let stack = |names: &[&str]| -> Vec<Frame> {
+            let named =
+                |name: &&str| Frame { function: Some((*name).to_owned()), ..Frame::default() };
+            names.iter().map(named).collect()
+        };
+        let of =
+            |names: &[&str]| rule_with_stack(Rule::Protection, "call of mprotect", &stack(names));
+        assert_eq!(of(&["mprotect", "malloc", "update"]), Rule::Allocation);
+        assert_eq!(of(&["mprotect", "__libc_calloc", "update"]), Rule::Allocation);
+        assert_eq!(of(&["mprotect", "stop_threads"]), Rule::Protection);
+        let fault = rule_with_stack(Rule::Protection, "protection fault", &stack(&["malloc"]));
+        assert_eq!(fault, Rule::Protection);
     }
 }

@@ -65,7 +65,8 @@ pub enum EventKind {
     Enter {
         /// Name of the system call.
         call: &'static str,
-        /// Arguments.
+        /// Arguments. Of `rt_sigreturn`, which has none, the first is the address whose access ended in the
+        /// signal that was handled; 0 if none did.
         arguments: [u64; 6],
         /// Time in the arguments of `nanosleep` and `clock_nanosleep`.
         time: Nanos,

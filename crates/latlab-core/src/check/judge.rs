@@ -1,9 +1,12 @@
 //! The judge of all threads of a program.
 
 use super::breach::KEPT_BREACHES;
-use super::event::{Event, EventKind};
+use super::event::{Event, EventKind, Locks};
+use super::memory::Memory;
 use super::report::{Frame, Report, ThreadReport};
+use super::thread::Terms;
 use super::wake_up::WakeUp;
+use super::warm_up::WarmUp;
 use super::watched::Watched;
 use super::{Rule, StackId};
 use crate::time::Nanos;
@@ -12,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Judges the real-time threads of a program and its child processes.
 #[derive(Debug, Default)]
 pub struct Judge {
-    deadline: Option<Nanos>,
+    terms: Terms,
     threads: BTreeMap<u32, Watched>,
     /// Threads that have exited, in order.
     ended: Vec<Watched>,
@@ -30,7 +33,14 @@ impl Judge {
     /// A judge of nothing yet. `deadline` is measured from when a cycle is due; without it, a cycle
     /// has to end before the next is due.
     pub fn new(deadline: Option<Nanos>) -> Judge {
-        Judge { deadline, ..Judge::default() }
+        let warm_up = WarmUp::default();
+        Judge { terms: Terms { deadline, warm_up }, ..Judge::default() }
+    }
+
+    /// The same without the first cycles of each thread.
+    #[must_use]
+    pub fn with_warm_up(self, warm_up: WarmUp) -> Judge {
+        Judge { terms: Terms { warm_up, ..self.terms }, ..self }
     }
 
     /// Adds the next event. Events of threads that are not real-time are ignored, except those of
@@ -46,8 +56,8 @@ impl Judge {
             }
             _ if !event.thread.is_realtime() => {}
             _ => {
-                let deadline = self.deadline;
-                let new = || Watched::new(event.thread, deadline);
+                let terms = self.terms;
+                let new = || Watched::new(event.thread, terms);
                 self.threads.entry(tid).or_insert_with(new).handle(event);
             }
         }
@@ -66,7 +76,7 @@ impl Judge {
 
     /// The deadline, or the shortest period of a thread so far.
     pub fn shortest_deadline(&self) -> Option<Nanos> {
-        self.deadline.or_else(|| self.threads.values().filter_map(Watched::period).min())
+        self.terms.deadline.or_else(|| self.threads.values().filter_map(Watched::period).min())
     }
 
     /// Watching ends at that time, until which all events have been added. A cycle in progress that is
@@ -75,6 +85,20 @@ impl Judge {
     pub fn stop(&mut self, at: Nanos, is_realtime: &dyn Fn(u32) -> bool) {
         for (_, thread) in self.threads.iter_mut().filter(|(tid, _)| is_realtime(**tid)) {
             thread.stop(at);
+        }
+    }
+
+    /// The processes with a thread that has completed a cycle and has not ended.
+    pub fn cyclic_processes(&self) -> BTreeSet<u32> {
+        let cyclic = self.threads.values().filter(|watched| watched.has_cycles());
+        cyclic.map(|watched| watched.thread.pid).collect()
+    }
+
+    /// The memory of a process, read after its threads had completed cycles: it replaces what was known.
+    pub fn set_memory(&mut self, pid: u32, memory: Memory) {
+        let own = self.threads.values_mut().filter(|watched| watched.thread.pid == pid);
+        for watched in own.filter(|watched| watched.has_cycles()) {
+            watched.memory = Some(memory);
         }
     }
 
@@ -112,21 +136,28 @@ impl Judge {
         self.ended.extend(std::mem::take(&mut self.threads).into_values());
         self.ended.sort_by_key(|thread| (thread.thread.pid, thread.thread.tid));
         let mut report = Report { notes: self.left_out_threads(), ..Report::default() };
-        let mut left_out = 0;
+        let (mut left_out, mut without_cycle) = (0, Vec::new());
         for thread in self.ended {
-            let about = thread.thread;
+            let (about, memory) = (thread.thread, thread.memory);
             let cyclic = thread.into_cyclic();
             left_out += cyclic.as_ref().map_or(0, |cyclic| cyclic.breaches.left_out());
-            match cyclic.filter(|cyclic| cyclic.cycles > 0) {
-                None => report.without_cycle.push(format!("{} [{}]", about.comm, about.tid)),
+            let name = format!("{} [{}]", about.comm, about.tid);
+            match cyclic.filter(|cyclic| cyclic.cycles + cyclic.warmed_up > 0) {
+                None => without_cycle.push((about.tid, name)),
+                Some(cyclic) if cyclic.cycles == 0 => report.in_warm_up.push(name),
                 Some(cyclic) => {
                     let mut cyclic = cyclic;
-                    cyclic.judge_whole(lazy(about.pid));
-                    let deadline = self.deadline;
+                    cyclic.judge_whole(lazy(about.pid), memory);
+                    let deadline = self.terms.deadline;
                     report.threads.push(ThreadReport::of(cyclic, deadline, frames));
                 }
             }
         }
+        // A thread that has executed another program is judged anew, but is one thread.
+        without_cycle.reverse();
+        let mut known: BTreeSet<u32> = report.threads.iter().map(|thread| thread.tid).collect();
+        without_cycle.retain(|(tid, _)| known.insert(*tid));
+        report.without_cycle = without_cycle.into_iter().rev().map(|(_, name)| name).collect();
         report.notes.extend((left_out > 0).then(|| {
             format!(
                 "{left_out} breaches are not counted: more than {KEPT_BREACHES} in a cycle, or more \
@@ -149,32 +180,48 @@ impl Watched {
     fn breached(&self) -> BTreeSet<Rule> {
         let cyclic = self.cyclic().filter(|cyclic| cyclic.cycles > 0);
         let in_cycles = cyclic.into_iter().flat_map(|cyclic| cyclic.breaches.rules());
-        let whole = cyclic.into_iter().flat_map(|cyclic| cyclic.of_whole(false));
+        let whole = cyclic.into_iter().flat_map(|cyclic| cyclic.of_whole(false, self.memory));
         in_cycles.chain(whole.map(|(rule, ..)| rule)).collect()
     }
 }
 
 impl super::thread::Cyclic {
     /// Judges what holds for all cycles: the wait, memory locks, binding of symbols.
-    fn judge_whole(&mut self, lazy: bool) {
-        for (rule, subject, stack, count) in self.of_whole(lazy) {
-            self.breaches.add_whole((rule, subject.to_owned()), stack, count, self.cycles);
+    fn judge_whole(&mut self, lazy: bool, memory: Option<Memory>) {
+        for (rule, subject, stack, count) in self.of_whole(lazy, memory) {
+            self.breaches.add_whole((rule, subject), stack, count, self.cycles);
         }
     }
 
     /// The breaches of all cycles.
-    fn of_whole(&self, lazy: bool) -> Vec<(Rule, &'static str, Option<StackId>, u64)> {
+    fn of_whole(
+        &self,
+        lazy: bool,
+        memory: Option<Memory>,
+    ) -> Vec<(Rule, String, Option<StackId>, u64)> {
         let (on_wall_clock, wait, cycles) = (self.on_wall_clock, self.wait_stack, self.cycles);
-        let (none, some) = (!self.locks.any && !self.locks.future, self.locks.any);
-        let later = "later mappings are not locked";
+        let not_locked = not_locked(self.locks, memory);
+        let is_later_unlocked = not_locked.is_none() && self.locks.any && !self.locks.future;
         let bound = "library functions are bound when they are first called";
-        let each = [
-            (on_wall_clock > 0, (Rule::WallClock, "wait on CLOCK_REALTIME", wait, on_wall_clock)),
-            (self.drifts(), (Rule::Drift, "relative sleep", wait, cycles)),
-            (none, (Rule::NotLocked, "no memory is locked", None, 1)),
-            (some && !self.locks.future, (Rule::LockFuture, later, None, 1)),
-            (lazy, (Rule::LazyBinding, bound, None, 1)),
-        ];
-        each.into_iter().filter(|(found, _)| *found).map(|(_, breach)| breach).collect()
+        let mut each = Vec::new();
+        let mut add = |found: bool, rule, subject: &str, stack, count| {
+            each.extend(found.then(|| (rule, subject.to_owned(), stack, count)));
+        };
+        let on_clock = "wait on CLOCK_REALTIME";
+        add(on_wall_clock > 0, Rule::WallClock, on_clock, wait, on_wall_clock);
+        add(self.drifts(), Rule::Drift, "relative sleep", wait, cycles);
+        add(not_locked.is_some(), Rule::NotLocked, &not_locked.unwrap_or_default(), None, 1);
+        add(is_later_unlocked, Rule::LockFuture, "later mappings are not locked", None, 1);
+        add(lazy, Rule::LazyBinding, bound, None, 1);
+        each
     }
+}
+
+/// What is wrong with the locks of a process's memory: nothing is locked, or not what it had mapped when it
+/// locked some.
+fn not_locked(locks: Locks, memory: Option<Memory>) -> Option<String> {
+    if !locks.any && !locks.future {
+        return Some("no memory is locked".to_owned());
+    }
+    memory.and_then(|memory| memory.lack())
 }

@@ -16,6 +16,9 @@ pub struct Report {
     pub threads: Vec<ThreadReport>,
     /// Real-time threads without a cycle, which are not judged.
     pub without_cycle: Vec<String>,
+    /// Real-time threads of which all cycles are in the warm-up, which are not judged.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub in_warm_up: Vec<String>,
     /// Events that were lost.
     pub lost: u64,
     /// What this kernel does not report, and other limits of the check.
@@ -64,6 +67,9 @@ pub struct CycleReport {
     /// Number of cycles that are left out, as the kernel did not report an event of theirs.
     #[serde(default)]
     pub left_out: u64,
+    /// Number of cycles of the warm-up, which are not judged.
+    #[serde(default)]
+    pub warm_up: u64,
     /// What took the time of the cycles that overran, the longest first.
     #[serde(default)]
     pub reasons: Vec<Reason>,
@@ -240,8 +246,21 @@ pub struct Frame {
     pub module: String,
     /// Offset in that file.
     pub offset: u64,
-    /// Whether it is in a shared library of the system, or in Rust's standard library.
+    /// Whether it is in a shared library of the system, or code of a library that the program contains,
+    /// such as the templates of C++'s standard library.
     pub library: bool,
+}
+
+/// Names that are written out of a list.
+const NAMED: usize = 5;
+
+/// The first of some names, and the number of others.
+pub fn some_of(names: &[String]) -> String {
+    let first = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 impl Report {
@@ -267,6 +286,18 @@ impl Report {
             None => Verdict::RealTime,
             Some(_) => Verdict::NotRealTime,
         }
+    }
+}
+
+impl BreachReport {
+    /// What it means, in one sentence.
+    pub fn meaning(&self) -> &'static str {
+        self.rule.meaning_and_remedy(&self.subject).0
+    }
+
+    /// What to do, in one sentence.
+    pub fn remedy(&self) -> &'static str {
+        self.rule.meaning_and_remedy(&self.subject).1
     }
 }
 
@@ -297,5 +328,19 @@ impl Frame {
             (Some(file), Some(line)) => format!("{function} ({file}:{line})"),
             _ => format!("{function} ({})", self.module),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_list_of_names_has_an_end() {
+        let of =
+            |count: usize| some_of(&(0..count).map(|nth| format!("t{nth}")).collect::<Vec<_>>());
+        assert_eq!(of(2), "t0, t1");
+        assert_eq!(of(5), "t0, t1, t2, t3, t4");
+        assert_eq!(of(100), "t0, t1, t2, t3, t4 and 95 more");
     }
 }

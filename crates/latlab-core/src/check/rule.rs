@@ -12,6 +12,8 @@ pub enum Rule {
     Fault,
     /// No memory is mapped or unmapped in the cycle.
     Allocation,
+    /// No access in the cycle is forbidden by the protection of memory, which the cycle does not change.
+    Protection,
     /// No file or terminal is written or read in the cycle.
     FileIo,
     /// The thread sleeps only where its cycle waits.
@@ -57,12 +59,13 @@ pub enum Level {
 }
 
 /// All rules, the most serious first.
-pub const RULES: [Rule; 18] = [
+pub const RULES: [Rule; 19] = [
     Rule::Fault,
     Rule::Inversion,
     Rule::NonPi,
     Rule::Sleep,
     Rule::Allocation,
+    Rule::Protection,
     Rule::FileIo,
     Rule::Throttled,
     Rule::Waker,
@@ -77,6 +80,19 @@ pub const RULES: [Rule; 18] = [
     Rule::Migration,
     Rule::LazyBinding,
 ];
+
+/// Meaning and remedy of page faults that copy a page.
+const COPY_ON_WRITE: (&str, &str) = (
+    "The cycle wrote to a page that was there but not its own, such as the page of zeros, one of a file, or \
+     one that fork() shares: the kernel had to copy it.",
+    "Call mlockall(MCL_CURRENT | MCL_FUTURE) or write to all memory before the first cycle, as reading is not \
+     enough, and again after fork().",
+);
+/// The same of calls that change the protection of memory.
+const CHANGED_PROTECTION: (&str, &str) = (
+    "The cycle changed the protection of memory, for which the kernel may have to interrupt other CPUs.",
+    "Change the protection before the first cycle, or tell other threads by a flag in memory.",
+);
 
 /// ID, level, meaning and remedy of a rule.
 type About = (&'static str, Level, &'static str, &'static str);
@@ -102,6 +118,15 @@ impl Rule {
         self.about().3
     }
 
+    /// What a breach with this subject means, and what to do: not for all of a rule it is the same.
+    pub(super) fn meaning_and_remedy(self, subject: &str) -> (&'static str, &'static str) {
+        match self {
+            Rule::Fault if subject.contains("(copy on write)") => COPY_ON_WRITE,
+            Rule::Protection if subject.starts_with("call") => CHANGED_PROTECTION,
+            rule => (rule.meaning(), rule.remedy()),
+        }
+    }
+
     #[rustfmt::skip]
     fn about(self) -> About {
         match self {
@@ -111,6 +136,9 @@ impl Rule {
             Rule::Allocation => ("allocation", Level::Error,
                 "The cycle asked the kernel to map, unmap or resize memory, as malloc() and free() do.",
                 "Allocate before the first cycle, or from a pool; with glibc, set M_MMAP_MAX to 0 and M_TRIM_THRESHOLD to -1 by mallopt()."),
+            Rule::Protection => ("protection", Level::Error,
+                "The cycle accessed memory that its protection forbids, and a signal handler ran, as at a safepoint of a garbage collector; no page was missing.",
+                "Keep the memory of the cycle accessible: let the thread read a flag at the end of its cycle instead of faulting."),
             Rule::FileIo => ("file-io", Level::Error,
                 "The cycle used a file, a pipe or a terminal, as logging does; the call may wait for a disk or a reader.",
                 "Pass the data through memory to a thread that is not real-time, which writes it."),
@@ -127,7 +155,7 @@ impl Rule {
                 "A lower-priority task woke the thread, which therefore depends on when that task runs.",
                 "Let a timer, an interrupt or a task of at least its priority wake the thread."),
             Rule::NotLocked => ("not-locked", Level::Error,
-                "No memory of the program is locked: the kernel may take away its pages, also those of its code.",
+                "Memory of the program is not locked: the kernel may take away its pages, also those of its code.",
                 "Call mlockall(MCL_CURRENT | MCL_FUTURE) before the first cycle."),
             Rule::WallClock => ("wall-clock", Level::Error,
                 "The thread waits for a time on CLOCK_REALTIME, which jumps when somebody sets the clock.",

@@ -1,6 +1,7 @@
 //! Sums up the cycles and breaches of a thread for the report.
 
 use super::breach::{Breach, Held};
+use super::call;
 use super::cycle::Finished;
 use super::event::StackId;
 use super::marks::Ended;
@@ -73,6 +74,7 @@ impl CycleReport {
             deadline,
             overruns: cyclic.overruns,
             left_out: cyclic.left_out,
+            warm_up: cyclic.warmed_up,
             reasons: reasons(&cyclic.overran, usual, place_of),
             latency: Spread::of(&cyclic.latency),
             running: Spread::of(&cyclic.running),
@@ -110,12 +112,13 @@ impl Ended {
 
 impl BreachReport {
     fn of(breach: Breach, stack: Vec<Frame>, has_deadline: bool) -> BreachReport {
-        let level = match breach.rule {
+        let rule = call::rule_with_stack(breach.rule, &breach.subject, &stack);
+        let level = match rule {
             Rule::Overrun if has_deadline => Level::Error,
             rule => rule.level(),
         };
         BreachReport {
-            rule: breach.rule,
+            rule,
             level,
             subject: breach.subject,
             place: place(&stack),

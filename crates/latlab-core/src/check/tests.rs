@@ -2,8 +2,10 @@
 
 mod choice;
 mod hanging;
+mod memory;
 mod missing;
 mod waits;
+mod warm_up;
 
 use super::*;
 use crate::explain::Comm;

@@ -4,25 +4,39 @@ use super::breach::{Breaches, Held, Moment};
 use super::call;
 use super::cycle::{Cycle, Finished, Part, Periods, What};
 use super::event::{Event, EventKind, Locks, OutReason, StackId, Thread, WakeContext};
+use super::fault::{Fault, WithoutEnd};
 use super::marks::Parts;
 use super::rule::Rule;
 use super::wait::{self, Wait};
 use super::wake_up::WakeUp;
+use super::warm_up::WarmUp;
 use crate::histogram::Histogram;
 use crate::time::Nanos;
+
+/// How the user wants threads to be judged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Terms {
+    /// The deadline of each cycle; without it, the next cycle.
+    pub(super) deadline: Option<Nanos>,
+    /// The first cycles, which are not judged.
+    pub(super) warm_up: WarmUp,
+}
 
 /// A thread whose cycle is that of a wait.
 #[derive(Debug)]
 pub(super) struct Cyclic {
     pub(super) thread: Thread,
     pub(super) wait: Wait,
-    /// The deadline that the user gave.
-    deadline: Option<Nanos>,
+    terms: Terms,
     pub(super) breaches: Breaches,
     pub(super) cycles: u64,
     pub(super) overruns: u64,
     /// Cycles of which an event was not reported.
     pub(super) left_out: u64,
+    /// Cycles of the warm-up.
+    pub(super) warmed_up: u64,
+    /// When the first cycle began.
+    begun: Option<Nanos>,
     pub(super) latency: Histogram,
     pub(super) running: Histogram,
     pub(super) response: Histogram,
@@ -45,9 +59,10 @@ pub(super) struct Cyclic {
     repeated: u64,
     /// Cycles that ended with a wait for a time on the wall clock.
     pub(super) on_wall_clock: u64,
-    cycle: Option<Cycle>,
+    pub(super) cycle: Option<Cycle>,
     call: Option<Call>,
-    fault: Option<Fault>,
+    pub(super) fault: Option<Fault>,
+    pub(super) without_end: WithoutEnd,
     out: Option<Out>,
     waking: Option<(Nanos, Held, WakeContext)>,
     last_due: Option<Nanos>,
@@ -65,18 +80,6 @@ struct Call {
     waker: Option<(Held, WakeContext)>,
 }
 
-/// A page fault in progress.
-#[derive(Debug)]
-struct Fault {
-    at: Nanos,
-    slept: Nanos,
-    /// Time in it for which other tasks had the CPU.
-    away: Nanos,
-    subject: String,
-    stack: Option<StackId>,
-    moment: Moment,
-}
-
 /// The thread is off the CPU.
 #[derive(Debug)]
 struct Out {
@@ -87,20 +90,19 @@ struct Out {
 
 /// Priority, in the kernel's numbers, from which on tasks are not real-time.
 pub(super) const ORDINARY: i16 = 100;
-/// A stack grows by less than this below its pointer, and is not larger than this above it.
-const STACK: u64 = 1 << 20;
-const BELOW: u64 = 64 << 10;
 
 impl Cyclic {
-    pub(super) fn new(thread: Thread, wait: Wait, deadline: Option<Nanos>) -> Cyclic {
+    pub(super) fn new(thread: Thread, wait: Wait, terms: Terms) -> Cyclic {
         Cyclic {
             thread,
             wait,
-            deadline,
+            terms,
             breaches: Breaches::default(),
             cycles: 0,
             overruns: 0,
             left_out: 0,
+            warmed_up: 0,
+            begun: None,
             latency: Histogram::new(),
             running: Histogram::new(),
             response: Histogram::new(),
@@ -118,6 +120,7 @@ impl Cyclic {
             cycle: None,
             call: None,
             fault: None,
+            without_end: WithoutEnd::default(),
             out: None,
             waking: None,
             last_due: None,
@@ -165,7 +168,7 @@ impl Cyclic {
         matches!(self.wait, Wait::Time { absolute: false, .. }) && 2 * self.repeated >= self.cycles
     }
 
-    fn moment(&self, at: Nanos) -> Option<Moment> {
+    pub(super) fn moment(&self, at: Nanos) -> Option<Moment> {
         let cycle = self.cycle.as_ref()?;
         let part = cycle.marks.current().map(str::to_owned);
         Some(Moment { cycle: self.cycles, offset: at - cycle.start, part })
@@ -187,6 +190,9 @@ impl Cyclic {
 
     fn enter(&mut self, at: Nanos, kind: &EventKind) {
         self.end_fault(None);
+        if let EventKind::Enter { call: "rt_sigreturn", arguments: [address, ..], .. } = kind {
+            self.leave_handler(at, *address);
+        }
         if let Some(call) = self.call.take() {
             self.leave_out(call.is_cycle_wait);
         }
@@ -226,13 +232,33 @@ impl Cyclic {
     /// preempt in it (on Linux 7.3 with PREEMPT_RT). It reports all context switches: these can't be
     /// preempted.
     fn leave_out(&mut self, begins: bool) {
+        if self.is_warm_up() {
+            return self.skip_cycle();
+        }
         self.breaches.forget();
+        self.without_end.clear();
         if self.cycle.take().is_some() || begins {
             self.left_out += 1;
         }
     }
 
+    /// Whether the cycle in progress belongs to the warm-up.
+    fn is_warm_up(&self) -> bool {
+        let since =
+            self.cycle.as_ref().map(|cycle| cycle.start - self.begun.unwrap_or(cycle.start));
+        since.is_some_and(|since| self.terms.warm_up.includes(self.warmed_up, since))
+    }
+
+    /// Ends a cycle of the warm-up.
+    fn skip_cycle(&mut self) {
+        self.breaches.forget();
+        self.without_end.clear();
+        self.cycle = None;
+        self.warmed_up += 1;
+    }
+
     fn begin_cycle(&mut self, at: Nanos, call: &Call) {
+        self.begun = self.begun.or(Some(at));
         let woken = self.waking.map(|(woken, ..)| woken).filter(|woken| *woken >= call.at);
         let due = wait::due(self.wait, call.at, &call.kind).filter(|due| *due <= at);
         // At the end of its period, a SCHED_DEADLINE thread is not woken: it was runnable.
@@ -255,10 +281,15 @@ impl Cyclic {
         if self.cycle.is_none() {
             return;
         }
+        let mut is_repeated = false;
         if let EventKind::Enter { locks, stack, time, .. } = kind {
             (self.locks, self.wait_stack) = (*locks, *stack);
-            self.repeated += u64::from(std::mem::replace(&mut self.asked, *time) == *time);
+            is_repeated = std::mem::replace(&mut self.asked, *time) == *time;
         }
+        if self.is_warm_up() {
+            return self.skip_cycle();
+        }
+        self.repeated += u64::from(is_repeated);
         // The wait of a condition is on it only where it has a time.
         let on_wall_clock = self.wait.is_on_wall_clock() || wait::is_on_wall_clock(kind);
         self.on_wall_clock += u64::from(on_wall_clock);
@@ -273,13 +304,14 @@ impl Cyclic {
         if self.call.as_ref().is_some_and(|call| Wait::of(&call.kind, policy).is_some()) {
             return;
         }
-        let limit = self.deadline.or(self.periods.median());
+        let limit = self.terms.deadline.or(self.periods.median());
         let Some((cycle, limit)) = self.cycle.as_ref().zip(limit) else { return };
-        if at - cycle.due <= limit {
+        if at - cycle.due <= limit || self.is_warm_up() {
             return;
         }
         self.enter_cpu(at);
         self.end_fault(None);
+        self.add_faults_without_end();
         self.breaches.forget();
         let stack = self.call.as_ref().and_then(|call| stack(&call.kind));
         self.finish_cycle(at, None, stack);
@@ -288,6 +320,7 @@ impl Cyclic {
     /// Ends the cycle in progress, if there is one, and judges its time. `known` is the time at which
     /// the next one is due.
     fn finish_cycle(&mut self, at: Nanos, known: Option<Nanos>, stack: Option<StackId>) {
+        self.add_faults_without_end();
         let Some(mut cycle) = self.cycle.take() else { return };
         cycle.marks.end_all(at, cycle.away);
         self.parts.add(&cycle.marks);
@@ -300,7 +333,7 @@ impl Cyclic {
         self.wake_ups.retain(|wake_up| wake_up.slept >= at);
         let period = self.periods.median();
         let next = known.or(period.map(|period| due + period));
-        let limit = self.deadline.or(next.map(|next| limit(next - due, period)));
+        let limit = self.terms.deadline.or(next.map(|next| limit(next - due, period)));
         let limit = limit.filter(|limit| *limit > Nanos(0) && finished.response() > *limit);
         if let Some(limit) = limit {
             self.overruns += 1;
@@ -374,52 +407,19 @@ impl Cyclic {
         rule
     }
 
-    fn begin_fault(&mut self, at: Nanos, kind: &EventKind) {
-        self.end_fault(None);
-        let EventKind::Fault { address, stack_pointer, protection, in_kernel, stack } = kind else {
-            return;
-        };
-        let Some(moment) = self.moment(at) else { return };
-        let place = address.wrapping_sub(stack_pointer.wrapping_sub(BELOW));
-        let mut subject = if *protection {
-            "page fault (copy on write)"
-        } else if place < STACK + BELOW {
-            "page fault (stack)"
-        } else {
-            "page fault"
+    /// The name of the call in progress.
+    pub(super) fn call_in_progress(&self) -> Option<&'static str> {
+        match self.call.as_ref()?.kind {
+            EventKind::Enter { call, .. } => Some(call),
+            _ => None,
         }
-        .to_owned();
-        if let (true, Some(Call { kind: EventKind::Enter { call, .. }, .. })) =
-            (in_kernel, &self.call)
-        {
-            subject = format!("{subject} in {call}");
-        }
-        let (slept, away) = (Nanos(0), Nanos(0));
-        self.fault = Some(Fault { at, slept, away, subject, stack: *stack, moment });
     }
 
-    /// Ends the page fault in progress. Not every kernel reports when, and whether a disk was read.
-    fn end_fault(&mut self, end: Option<(Nanos, bool)>) {
-        let Some(fault) = self.fault.take() else { return };
-        let kind = match end {
-            Some((_, true)) => "major page fault",
-            _ if fault.slept > Nanos(0) => "page fault that slept",
-            _ => "page fault",
-        };
-        let subject = fault.subject.replacen("page fault", kind, 1);
-        let took = end.map_or(fault.slept, |(end, _)| end - fault.at);
-        let own = end.map_or(fault.slept, |_| took - fault.away);
+    /// Time of the call in progress, if there is one, was that of a page fault.
+    pub(super) fn leave_to_fault(&mut self, time: Nanos) {
         if let Some(call) = &mut self.call {
-            // Its sleep was not the call's either way.
-            call.away = call.away + (own - fault.slept);
+            call.away = call.away + time;
         }
-        if let Some(cycle) = &mut self.cycle {
-            let what = What::Fault(subject.clone());
-            let to = fault.at + took;
-            let (rule, stack) = (Some(Rule::Fault), fault.stack);
-            cycle.add(Part { from: fault.at, to, own, what, rule, stack });
-        }
-        self.breaches.add((Rule::Fault, subject), fault.stack, fault.moment, took, None);
     }
 
     /// Whether a sleep that begins is that of a call that was not reported: it is in none, or a sleep

@@ -2,7 +2,8 @@
 //! on, as the right one may be known only at the end.
 
 use super::event::{Event, EventKind, Thread};
-use super::thread::Cyclic;
+use super::memory::Memory;
+use super::thread::{Cyclic, Terms};
 use super::wait::Wait;
 use super::wake_up::WakeUp;
 use crate::time::Nanos;
@@ -12,7 +13,9 @@ use std::cmp::Reverse;
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) thread: Thread,
-    deadline: Option<Nanos>,
+    /// The memory of its process, if it was read.
+    pub(super) memory: Option<Memory>,
+    terms: Terms,
     candidates: Vec<Candidate>,
     /// The start of the call in progress, if it is a wait that has not counted.
     start: Option<(Wait, Event)>,
@@ -39,8 +42,8 @@ const RARE: u64 = 20;
 const FILES: usize = 4;
 
 impl Watched {
-    pub(super) fn new(thread: Thread, deadline: Option<Nanos>) -> Watched {
-        Watched { thread, deadline, candidates: Vec::new(), start: None }
+    pub(super) fn new(thread: Thread, terms: Terms) -> Watched {
+        Watched { thread, memory: None, terms, candidates: Vec::new(), start: None }
     }
 
     pub(super) fn handle(&mut self, event: &Event) {
@@ -76,7 +79,7 @@ impl Watched {
             return None;
         }
         let weight = 1 + if wait.is_of_file() { self.make_room() } else { 0 };
-        let mut cyclic = Cyclic::new(self.thread, wait, self.deadline);
+        let mut cyclic = Cyclic::new(self.thread, wait, self.terms);
         cyclic.handle(&start);
         self.candidates.push(Candidate { count: 1, weight, cyclic });
         self.candidates.last_mut().map(|candidate| &mut candidate.cyclic)
@@ -103,6 +106,11 @@ impl Watched {
     pub(super) fn period(&self) -> Option<Nanos> {
         const ENOUGH: u64 = 32;
         self.cyclic().filter(|cyclic| cyclic.cycles >= ENOUGH)?.periods.median()
+    }
+
+    /// Whether it has completed a cycle.
+    pub(super) fn has_cycles(&self) -> bool {
+        self.cyclic().is_some_and(|cyclic| cyclic.cycles > 0)
     }
 
     /// The thread judged by the wait of its cycle, from what is known so far.

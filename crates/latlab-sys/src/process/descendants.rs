@@ -18,7 +18,7 @@ pub fn adopt_orphans() -> io::Result<()> {
 pub fn kill_children(patience: Nanos) {
     let deadline = clock::now() + patience;
     while has_children() && clock::now() < deadline {
-        for child in children() {
+        for child in children_of(&[own()]).into_iter().filter_map(Pid::from_raw) {
             let _ = rustix::process::kill_process(child, Signal::KILL);
         }
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
@@ -52,19 +52,22 @@ fn ended_child() -> Option<Pid> {
 }
 
 /// Whether this process has children, zombies included.
-fn has_children() -> bool {
+pub(super) fn has_children() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(rustix::process::waitid(WaitId::All, options), Err(Errno::CHILD))
 }
 
-/// The children of this process.
-fn children() -> Vec<Pid> {
+/// The ID of this process.
+pub(super) fn own() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// The children of these processes.
+pub(super) fn children_of(parents: &[i32]) -> Vec<i32> {
     const PARENT: usize = 4;
-    let own = rustix::process::getpid().as_raw_nonzero().get();
     let tasks = procfs::numbered(Path::new("/proc")).unwrap_or_default();
     let tasks = tasks.iter().filter_map(|path| procfs::number(path));
     // A process may have ended since it was listed.
-    let children =
-        tasks.filter(|task| procfs::stat_field(*task, PARENT).is_ok_and(|p: i32| p == own));
-    children.filter_map(Pid::from_raw).collect()
+    let parent = |task: i32| procfs::stat_field::<i32>(task, PARENT);
+    tasks.filter(|task| parent(*task).is_ok_and(|parent| parents.contains(&parent))).collect()
 }

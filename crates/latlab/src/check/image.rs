@@ -8,7 +8,7 @@ use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use framehop::{CacheNative, MayAllocateDuringUnwind, Module};
 use framehop::{UnwindRegsNative, Unwinder as _, UnwinderNative};
 use latlab_bpf::UserStack;
-use latlab_core::check::Frame;
+use latlab_core::check::{Frame, is_of_library};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::root::Root;
@@ -49,8 +49,8 @@ struct Mapped {
     file: Option<Rc<CodeFile>>,
 }
 
-/// Folder of the sources of Rust's standard library, which programs are linked with statically.
-const RUST: &str = "/rustc";
+/// Beginnings of the names of libraries that are the user's in no folder.
+const LIBRARIES: [&str; 5] = ["libstdc++.", "libc++.", "libc++abi.", "libboost_", "libgcc_s."];
 /// Largest number of functions of a stack.
 const DEPTH: usize = 48;
 
@@ -178,14 +178,16 @@ impl Image {
                 .iter()
                 .find(|(at, size, _)| (*at..at.saturating_add(*size)).contains(&offset));
             let function = export.map(|(.., name)| name.clone());
-            return vec![Frame { function, ..unnamed }];
+            let is_library = function.as_ref().is_some_and(|name| is_of_library(name, None));
+            let library = part.library || is_library;
+            return vec![Frame { function, library, ..unnamed }];
         };
         let mut frames = Vec::new();
         let mut add = |name: &str, code: Option<&blazesym::symbolize::CodeInfo<'_>>| {
             let file = code.map(|code| code.file.to_string_lossy().into_owned());
             let line = code.and_then(|code| code.line);
-            let folder = code.and_then(|code| code.dir.as_ref());
-            let library = part.library || folder.is_some_and(|dir| dir.starts_with(RUST));
+            let folder = code.and_then(|code| code.dir.as_ref()).map(|dir| dir.to_string_lossy());
+            let library = part.library || is_of_library(name, folder.as_deref());
             let function = Some(name.to_owned());
             frames.push(Frame { function, file, line, library, ..unnamed.clone() });
         };
@@ -246,7 +248,8 @@ impl Mapped {
             end: number(end)?,
             offset: number(offset)?,
             id,
-            library: system && (name.contains(".so") || path.starts_with('[')),
+            library: system && (name.contains(".so") || path.starts_with('['))
+                || LIBRARIES.iter().any(|library| name.starts_with(library)),
             name,
             file: None,
         })
@@ -313,6 +316,19 @@ mod tests {
         assert!(!is_lazy(&[needed, jump_relocations, now]));
         assert!(!is_lazy(&[needed]));
         assert!(!is_lazy(&[jump_relocations]));
+    }
+
+    #[test]
+    fn standard_library_is_one_in_any_folder() {
+        for (path, library) in [
+            ("/usr/lib/x86_64-linux-gnu/libm.so.6", true),
+            ("/opt/gcc/lib64/libstdc++.so.6.0.30", true),
+            ("/opt/loop/lib/libloop.so", false),
+            ("/usr/lib/loop/loop", false),
+        ] {
+            let part = Mapped::of(&format!("1000-3000 r-xp 1000 08:01 7    {path}")).unwrap();
+            assert_eq!(part.library, library, "{path}");
+        }
     }
 
     #[test]

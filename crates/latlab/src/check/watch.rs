@@ -1,22 +1,23 @@
 //! Watching a program, from its start or while it runs.
 
+use super::locked::LockedMemory;
 use super::marks::Marks;
 use super::stacks::Stacks;
 use crate::explain::{WakeUps, proc};
 use crate::failure::{Failure, Result, failed};
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::{Checker, Observed};
-use latlab_core::check::{Event, EventKind, Judge, Report, Thread, ThreadReport};
+use latlab_core::check::{Event, EventKind, Judge, Report, Thread, ThreadReport, WarmUp, some_of};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::process::{self, Running};
+use latlab_sys::process::{self, Orphans, Running};
 use latlab_sys::root::Root;
 use latlab_sys::sched;
 use latlab_sys::signal::{self, Signals};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
@@ -26,7 +27,9 @@ pub(crate) struct Order {
     pub(crate) subject: Subject,
     /// Deadline of each cycle; by default the next cycle.
     pub(crate) deadline: Option<Nanos>,
-    /// How long to watch; without it, until the program ends.
+    /// The first cycles, which are not judged.
+    pub(crate) warm_up: WarmUp,
+    /// How long to watch; without it, until the program and what it has left end.
     pub(crate) length: Option<Nanos>,
 }
 
@@ -39,13 +42,14 @@ pub(crate) enum Subject {
 }
 
 /// A program that is watched.
-struct Watching {
+pub(super) struct Watching {
     checker: Checker,
     judge: Judge,
     /// None where the kernel can't record; the report then says why.
     wake_ups: std::result::Result<WakeUps, String>,
     stacks: Stacks,
     marks: Marks,
+    locked: LockedMemory,
     /// The kernel's release.
     kernel: String,
     began: Nanos,
@@ -54,8 +58,8 @@ struct Watching {
 /// How the program ended.
 struct End {
     text: String,
-    /// With an exit code or by a signal, which the report notes.
-    is_abnormal: bool,
+    /// With an exit code or by a signal, or leaving processes, which the report notes.
+    is_noted: bool,
 }
 
 /// The real-time threads in a batch of events, by their IDs.
@@ -89,25 +93,34 @@ impl Seen {
 
 impl End {
     fn at(text: String) -> End {
-        End { text, is_abnormal: false }
+        End { text, is_noted: false }
     }
 
     fn abnormal(self, how: &str) -> End {
-        End { text: format!("{} {how}", self.text), is_abnormal: true }
+        End { text: format!("{} {how}", self.text), is_noted: true }
+    }
+
+    /// The processes that it left, if it left any, had this end.
+    fn leaving(self, end: Option<&str>) -> End {
+        match end {
+            Some(end) => End { text: format!("{}; {end}", self.text), is_noted: true },
+            None => self,
+        }
     }
 }
 
 /// Most batches of events that are read at a time. They empty the buffer once.
 const READS: u32 = 100;
 /// Time between two reads.
-const PACE: Nanos = Nanos::from_millis(10);
+pub(super) const PACE: Nanos = Nanos::from_millis(10);
 /// Wake-ups after which a thread was awake for that long are explained while its period is unknown.
 const UNKNOWN: Nanos = Nanos::from_micros(100);
 /// Time that a program has for ending when it is asked to.
-const PATIENCE: Nanos = Nanos::from_secs(5);
+pub(super) const PATIENCE: Nanos = Nanos::from_secs(5);
 
-/// Watches a program until it ends, the time is up, or the user ends it.
-pub(crate) fn watch(order: &Order, signals: &Signals) -> Result<Report> {
+/// Watches a program until it ends, the time is up, or the user ends it. `say` tells the user meanwhile
+/// what is watched.
+pub(crate) fn watch(order: &Order, signals: &Signals, say: &dyn Fn(&str)) -> Result<Report> {
     let parent = match order.subject {
         Subject::Process(pid) => {
             refuse_unsuitable(pid, &format!("--pid {pid}"))?;
@@ -117,16 +130,17 @@ pub(crate) fn watch(order: &Order, signals: &Signals) -> Result<Report> {
     };
     let checker = Checker::start(parent);
     let checker = checker.map_err(|e| Failure::Unsupported(format!("check: {e}")))?;
-    let judge = Judge::new(order.deadline);
+    let judge = Judge::new(order.deadline).with_warm_up(order.warm_up);
     let machine = latlab_sys::machine::read(&Root::default());
     let above = order.deadline.map_or(UNKNOWN, explained_above);
     let wake_ups = WakeUps::start(&machine, above).map_err(|error| error.to_string());
     let kernel = machine.kernel;
-    let (stacks, marks, began) = (Stacks::default(), Marks::default(), clock::now());
-    let watching = Watching { checker, judge, wake_ups, stacks, marks, kernel, began };
+    let (stacks, marks, locked) = (Stacks::default(), Marks::default(), LockedMemory::default());
+    let began = clock::now();
+    let watching = Watching { checker, judge, wake_ups, stacks, marks, locked, kernel, began };
     match &order.subject {
         Subject::Process(pid) => watching.process(*pid, order.length, signals),
-        Subject::Command(words) => watching.command(words, order.length, signals),
+        Subject::Command(words) => watching.command(words, (order.length, signals), say),
     }
 }
 
@@ -154,8 +168,8 @@ impl Watching {
     fn command(
         mut self,
         words: &[OsString],
-        length: Option<Nanos>,
-        signals: &Signals,
+        (length, signals): (Option<Nanos>, &Signals),
+        say: &dyn Fn(&str),
     ) -> Result<Report> {
         let name = words[0].to_string_lossy().into_owned();
         let path = process::find(&words[0])
@@ -169,6 +183,8 @@ impl Watching {
         let stderr = std::io::stderr().as_fd().try_clone_to_owned();
         let stderr = stderr.map_err(|e| failed("stderr can't be passed on", e))?;
         command.args(&words[1..]).stdout(Stdio::from(stderr));
+        let orphans = Orphans::adopt();
+        let orphans = orphans.map_err(|e| failed("orphans can't be adopted", e))?;
         let mut program = Running::start(&mut command).map_err(|e| failed(&name, e))?;
         // The images have to be read before the program ends. If this fails, some may be missing.
         let _ = sched::set_nice(-10);
@@ -177,13 +193,19 @@ impl Watching {
         let mut ended = None;
         while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != signal::Event::End {
             self.read()?;
+            process::reap_adopted(program.child().id());
             let status = program.child().try_wait().map_err(|e| failed(&name, e))?;
             ended = status.map(|status| self.end(status));
         }
-        if ended.is_none() {
+        let became = if let Some(end) = &ended {
+            self.watch_left(&orphans, &end.text, (length, signals), say)?
+        } else {
             self.stop()?;
             program.end(PATIENCE).map_err(|e| failed(&name, e))?;
-        }
+            orphans.end(PATIENCE);
+            None
+        };
+        let ended = ended.map(|end| end.leaving(became.as_deref()));
         let words = words.iter().map(|word| word.to_string_lossy());
         self.finish(words.collect::<Vec<_>>().join(" "), ended)
     }
@@ -198,17 +220,17 @@ impl Watching {
         }
     }
 
-    fn elapsed(&self) -> Nanos {
+    pub(super) fn elapsed(&self) -> Nanos {
         clock::now() - self.began
     }
 
-    fn is_over(&self, length: Option<Nanos>) -> bool {
+    pub(super) fn is_over(&self, length: Option<Nanos>) -> bool {
         length.is_some_and(|length| self.elapsed() >= length)
     }
 
     /// Reads the events so far, and explains the wake-ups of threads. Where more events come than are
     /// read, the rest waits: the time may be over.
-    fn read(&mut self) -> Result<()> {
+    pub(super) fn read(&mut self) -> Result<()> {
         for _ in 0..READS {
             if !self.read_batch()? {
                 break;
@@ -216,6 +238,7 @@ impl Watching {
         }
         self.stacks.end_batch();
         self.marks.update(&mut self.checker);
+        self.locked.update(&mut self.judge);
         let Ok(wake_ups) = &mut self.wake_ups else { return Ok(()) };
         wake_ups.take().iter().for_each(|wake_up| self.judge.explain(wake_up));
         wake_ups.set_above(self.judge.shortest_deadline().map_or(UNKNOWN, explained_above))
@@ -257,7 +280,7 @@ impl Watching {
     }
 
     /// Watching ends while the program runs.
-    fn stop(&mut self) -> Result<()> {
+    pub(super) fn stop(&mut self) -> Result<()> {
         let at = clock::now();
         self.read()?;
         self.judge.stop(at, &proc::is_realtime);
@@ -279,17 +302,23 @@ impl Watching {
             self.judge.report(&mut |_, id| stacks.frames(&symbolizer, id, &mut lacks), &|pid| {
                 stacks.is_lazy(pid)
             });
+        if report.threads.is_empty() && !report.in_warm_up.is_empty() {
+            return Err(Failure::Failed(format!(
+                "{program}: all cycles of {} are in the warm-up ({end}): give a shorter --warm-up",
+                some_of(&report.in_warm_up)
+            )));
+        }
         if report.threads.is_empty() {
             return Err(Failure::Failed(format!(
                 "{program}: no cycle was found in {} ({end}): a cycle is found when a real-time \
                  thread has slept three times in the same call",
-                report.without_cycle.join(", ")
+                some_of(&report.without_cycle)
             )));
         }
         report.program = program;
         report.kernel = self.kernel;
         report.lost = checker.lost();
-        report.notes.extend(ended.filter(|end| end.is_abnormal).map(|end| end.text));
+        report.notes.extend(ended.filter(|end| end.is_noted).map(|end| end.text));
         report.notes.extend(lacks);
         report.notes.extend(self.marks.notes);
         report.notes.extend(limits(checker));
@@ -389,14 +418,24 @@ fn refuse_unsuitable(pid: u32, name: &str) -> Result<()> {
              --pid {process}"
         )));
     }
-    let root = Root::default();
-    let exe = format!("{}/exe", proc::folder(pid));
-    if root.link(&exe).is_none() {
-        return Err(Failure::Failed(format!(
-            "{name}: it is a kernel thread or has ended: only programs can be checked"
-        )));
+    let exe = Root::default().path(format!("{}/exe", proc::folder(pid)));
+    if let Err(error) = exe.read_link() {
+        return Err(refused(name, error.kind(), proc::is_of_kernel(pid)));
     }
-    refuse_class(&root.path(exe), name)
+    refuse_class(&exe, name)
+}
+
+/// Why the program of a process can't be read.
+fn refused(name: &str, error: ErrorKind, is_of_kernel: bool) -> Failure {
+    match error {
+        _ if is_of_kernel => Failure::Failed(format!(
+            "{name}: it is a kernel thread, and only programs can be checked"
+        )),
+        ErrorKind::PermissionDenied => Failure::Unsupported(format!(
+            "{name}: it belongs to another user or has more rights: run latlab check as root"
+        )),
+        _ => Failure::Failed(format!("{name}: it has ended")),
+    }
 }
 
 /// Refuses a 32-bit program. Scripts pass.
@@ -416,6 +455,21 @@ fn refuse_class(path: &std::path::Path, name: &str) -> Result<()> {
 mod tests {
     use super::*;
     use latlab_core::explain::Comm;
+
+    #[test]
+    fn process_whose_program_cannot_be_read_is_refused_with_the_reason() {
+        let of = |error, is_of_kernel| refused("--pid 7", error, is_of_kernel);
+        let other_user = of(ErrorKind::PermissionDenied, false);
+        assert!(matches!(other_user, Failure::Unsupported(why) if why.contains("another user")));
+        for (error, is_of_kernel, words) in [
+            (ErrorKind::PermissionDenied, true, "kernel thread"),
+            (ErrorKind::NotFound, true, "kernel thread"),
+            (ErrorKind::NotFound, false, "has ended"),
+        ] {
+            let why = of(error, is_of_kernel);
+            assert!(matches!(why, Failure::Failed(why) if why.contains(words)), "{words}");
+        }
+    }
 
     #[test]
     fn wake_ups_of_live_realtime_threads_are_watched() {

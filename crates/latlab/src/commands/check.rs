@@ -11,7 +11,7 @@ use crate::format::foreign::Foreign;
 use crate::format::{self, check, junit};
 use crate::message::Stream;
 use crate::session::Collected;
-use latlab_core::check::{Report, Rule, Verdict};
+use latlab_core::check::{Report, Rule, Verdict, WarmUp};
 use latlab_core::time::Nanos;
 use latlab_sys::signal::Signals;
 use std::ffi::OsString;
@@ -23,6 +23,7 @@ Examples:
   latlab check -- ./control                    start a program and check it until it ends
   latlab check --pid 4711 --for 30s            check a running program
   latlab check --deadline 800us -- ./control   each cycle has to end within 800 us
+  latlab check --warm-up 2s -- ./control       do not judge the cycles of the first 2 s
   latlab check --on lab:rt -- ./control        the same in the laboratory, with repeatable times
   latlab check --on ssh:root@board --pid 4711  check a process of another machine
   latlab check --fail-on fault,allocation --junit check.xml -- ./control";
@@ -34,6 +35,9 @@ Examples:
 /// one wait to the start of the next. Page faults, memory allocation, file I/O, sleeping, mutexes
 /// without priority inheritance and other breaches in cycles are reported with the function, file
 /// and line of the program. What happens before the first cycle breaches no rule.
+///
+/// If the program ends and leaves processes, as a daemon does, these are watched until they end. They are
+/// ended if --for is over; they run on if none of them is real-time for 10 s.
 ///
 /// The output begins with the verdict. The breaches of each thread follow, errors before warnings,
 /// then its cycle: latency, running time and response time, and what took the time of overruns: the
@@ -56,13 +60,18 @@ pub(super) struct Check {
     /// Check this process
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// Stop after this time [default: 10s with --pid, otherwise when the program ends]
+    /// Stop after this time [default: 10s with --pid, otherwise when the program and the processes that it
+    /// leaves end]
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
     length: Option<Nanos>,
     /// Time within which each cycle has to end, from when it is due; an overrun is then an error
     /// [default: the next cycle]
     #[arg(long, value_name = "TIME", value_parser = super::positive)]
     deadline: Option<Nanos>,
+    /// Do not judge the first cycles of each thread: those that begin in this time from the start of the
+    /// first, such as 2s, or that many, such as 100cycles [default: judge all]
+    #[arg(long, value_name = "TIME|COUNTcycles")]
+    warm_up: Option<WarmUp>,
     /// Exit with 1 for breaches of these rules only [default: all errors]
     #[arg(long, value_name = "RULE,…", value_delimiter = ',')]
     fail_on: Vec<Rule>,
@@ -97,7 +106,7 @@ impl Check {
             rights::keep(rights::HERE)?;
         }
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        self.show(&watch(&self.order(), &signals)?, junit)
+        self.show(&watch(&self.order(), &signals, &format::say)?, junit)
     }
 
     fn run_elsewhere(&self, junit: Option<Reserved>) -> Result<u8> {
@@ -111,7 +120,8 @@ impl Check {
         let flags = flags.map(|(name, time)| format!("--{name}={}ns", time.0));
         let words = ["check", "--json"].map(str::to_owned).into_iter();
         let process = self.pid.map(|pid| format!("--pid={pid}"));
-        let words = words.chain(process).chain(flags).collect();
+        let warm_up = self.warm_up.map(|warm_up| format!("--warm-up={warm_up}"));
+        let words = words.chain(process).chain(warm_up).chain(flags).collect();
         let mut foreign = Foreign::default();
         let mut json = Collected::at_most(super::LONGEST);
         let mut output = |stream: Stream, bytes: &[u8]| match stream {
@@ -157,7 +167,8 @@ impl Check {
             Some(pid) => (Subject::Process(pid), Some(self.length.unwrap_or(LENGTH))),
             None => (Subject::Command(self.command.clone()), self.length),
         };
-        Order { subject, deadline: self.deadline, length }
+        let warm_up = self.warm_up.unwrap_or_default();
+        Order { subject, deadline: self.deadline, warm_up, length }
     }
 }
 

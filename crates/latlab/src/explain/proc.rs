@@ -87,6 +87,16 @@ pub(crate) fn is_realtime(thread: u32) -> bool {
     matches!(policy, Some(1 | 2 | 6))
 }
 
+/// Whether a task is one of the kernel's, without a program.
+pub(crate) fn is_of_kernel(task: u32) -> bool {
+    /// `PF_KTHREAD` of `linux/sched.h`.
+    const KERNEL_THREAD: u64 = 0x0020_0000;
+    let flags = stat(task).and_then(|fields| fields.get(FLAGS)?.parse().ok());
+    flags.is_some_and(|flags: u64| flags & KERNEL_THREAD != 0)
+}
+
+/// The place of the flags among the fields that [`stat`] returns.
+const FLAGS: usize = 6;
 /// The place of the scheduling policy among the fields that [`stat`] returns.
 const POLICY: usize = 38;
 /// The place of the start time among the fields that [`stat`] returns.
@@ -104,6 +114,14 @@ fn stat(task: u32) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thread_of_the_kernel_is_told_from_a_program() {
+        assert!(!is_of_kernel(std::process::id()));
+        // In a container there are none.
+        let name = Root::default().text("proc/2/comm");
+        assert_eq!(is_of_kernel(2), name.as_deref() == Some("kthreadd"));
+    }
 
     #[test]
     fn process_has_ended_if_its_id_is_free_or_belongs_to_another() {

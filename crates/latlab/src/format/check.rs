@@ -3,13 +3,13 @@
 use super::printable;
 use super::testcase::{TestCase, TestOutcome};
 use latlab_core::check::{BreachReport, Frame, Level, RULES, Report, Rule, ThreadReport, Verdict};
-use latlab_core::check::{CycleReport, PartsReport, Reason, Spread, WorstCycle};
+use latlab_core::check::{CycleReport, PartsReport, Reason, Spread, WorstCycle, some_of};
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
 /// Breaches that the verdict names.
 const NAMED: usize = 3;
-/// Functions of a stack that are shown.
+/// Functions of a stack that are shown. If the user's is not among them, half of them, and as many from it on.
 const SHOWN: usize = 6;
 /// Causes of overruns that are shown, and parts of the longest cycle.
 const REASONS: usize = 5;
@@ -29,8 +29,12 @@ pub(crate) fn text(report: &Report, rules: &[Rule]) -> String {
         text += &cycle(thread);
     }
     if !report.without_cycle.is_empty() {
-        let threads = printable(&report.without_cycle.join(", "));
+        let threads = printable(&some_of(&report.without_cycle));
         let _ = write!(text, "\nnot judged: real-time threads without a cycle: {threads}\n");
+    }
+    if !report.in_warm_up.is_empty() {
+        let threads = printable(&some_of(&report.in_warm_up));
+        let _ = write!(text, "\nnot judged: all cycles are in the warm-up: {threads}\n");
     }
     if !report.notes.is_empty() {
         text.push('\n');
@@ -79,10 +83,11 @@ pub(crate) fn short(breach: &BreachReport) -> String {
 }
 
 /// Nouns with which subjects begin.
-const NOUNS: [&str; 15] = [
+const NOUNS: [&str; 16] = [
     "cycle",
     "page fault",
     "major page fault",
+    "protection fault",
     "call",
     "sleep",
     "relative sleep",
@@ -126,12 +131,28 @@ fn describe(breach: &BreachReport) -> String {
     if let Some(when) = moment(breach) {
         let _ = writeln!(text, "    {when}");
     }
-    for frame in own_part(&breach.stack).iter().take(SHOWN) {
-        let _ = writeln!(text, "      {}", printable(&frame.text()));
+    for line in stack(breach) {
+        let _ = writeln!(text, "      {line}");
     }
-    let _ = writeln!(text, "    {}", breach.rule.meaning());
-    let _ = writeln!(text, "    {}", breach.rule.remedy());
+    let _ = writeln!(text, "    {}", breach.meaning());
+    let _ = writeln!(text, "    {}", breach.remedy());
     text
+}
+
+/// The innermost functions of a breach's stack. The function of the user's that it is charged to is always
+/// among them.
+fn stack(breach: &BreachReport) -> Vec<String> {
+    let stack = own_part(&breach.stack);
+    let lines = |frames: &[Frame]| -> Vec<String> {
+        frames.iter().take(SHOWN).map(|frame| printable(&frame.text())).collect()
+    };
+    let place = stack.iter().position(|frame| Some(frame.text()) == breach.place);
+    let Some(place) = place.filter(|place| *place >= SHOWN) else { return lines(stack) };
+    let half = SHOWN / 2;
+    let mut shown = lines(&stack[..half]);
+    shown.push(format!("... {} more functions of libraries", place - half));
+    shown.extend(lines(&stack[place..]).into_iter().take(half));
+    shown
 }
 
 /// The stack without the functions that start every program and thread.
@@ -181,12 +202,19 @@ fn cycle(thread: &ThreadReport) -> String {
         None => "deadline: the next cycle".to_owned(),
     };
     let _ = writeln!(text, "  {deadline}, {}", counted(cycle.overruns, "overrun"));
+    text += &warm_up(cycle).map_or(String::new(), |line| format!("  {line}\n"));
     text += &why(cycle);
     text += &cycle.parts.as_ref().map(parts).unwrap_or_default();
     if let Some(worst) = &cycle.worst {
         text += &longest(worst);
     }
     text
+}
+
+/// The cycles of the warm-up, if there are any.
+pub(crate) fn warm_up(cycle: &CycleReport) -> Option<String> {
+    let count = cycle.warm_up;
+    (count > 0).then(|| format!("without {} of warm-up", counted(count, "cycle")))
 }
 
 /// The parts of a cycle by the marks of the program.
@@ -348,4 +376,56 @@ pub(crate) fn cases(report: &Report, rules: &[Rule]) -> Vec<TestCase> {
     };
     let all = if rules.is_empty() { &RULES[..] } else { rules };
     all.iter().map(|rule| case(*rule)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The stack that is shown of a breach whose function of the user's lies below that many of libraries.
+    fn shown(of_libraries: usize) -> Vec<String> {
+        let frame = |function: &str, library| Frame {
+            function: Some(function.to_owned()),
+            module: "loop".to_owned(),
+            library,
+            ..Frame::default()
+        };
+        let mut stack: Vec<Frame> =
+            (0..of_libraries).map(|nth| frame(&format!("std::f{nth}"), true)).collect();
+        stack.extend(["log_state", "update", "main", "start"].map(|name| frame(name, false)));
+        let (rule, subject) = (Rule::FileIo, "call of write".to_owned());
+        let (place, by, part) = (Some("log_state (loop)".to_owned()), None, None);
+        let (level, moment, longest) = (rule.level(), Nanos(0), Nanos(0));
+        let (count, first, last) = (1, 0, 0);
+        super::stack(&BreachReport {
+            rule,
+            level,
+            subject,
+            place,
+            count,
+            part,
+            moment,
+            first,
+            last,
+            longest,
+            by,
+            stack,
+        })
+    }
+
+    #[test]
+    fn function_of_the_user_is_shown_however_deep_libraries_are() {
+        let few = shown(2);
+        assert_eq!(few, ["std::f0", "std::f1", "log_state", "update", "main"].map(in_loop));
+        let many = shown(9);
+        let middle = "... 6 more functions of libraries".to_owned();
+        let mut expected = ["std::f0", "std::f1", "std::f2"].map(in_loop).to_vec();
+        expected.push(middle);
+        expected.extend(["log_state", "update", "main"].map(in_loop));
+        assert_eq!(many, expected);
+    }
+
+    fn in_loop(function: &str) -> String {
+        format!("{function} (loop)")
+    }
 }

@@ -1,6 +1,10 @@
 //! `latlab check`: faults of real-time programs are found with function and line, correct programs
 //! are not accused, and what can't be checked is refused.
 
+mod left;
+mod memory;
+mod places;
+
 use crate::program::{
     LATLAB, Missing, Output, Running, entries, field, in_mount_namespace, latlab, lock_machine,
     not_run, pause, run, wait_until,
@@ -48,6 +52,10 @@ const CAUSES: [(&str, &str, &str); 9] = [
     ("interrupt", "interrupt", "(latlab)"),
     ("interrupts-off", "interrupts-off", "in latlab_interrupts_off [latlab]"),
 ];
+
+/// The arguments with which setpriv(1) makes a program one of another user, without rights.
+const SETPRIV: [&str; 5] =
+    ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
 
 /// A real-time kernel with the test driver.
 const DRIVER: &str = "summary = 'with the test driver'\nmodules = ['latlab']\n\
@@ -111,10 +119,15 @@ fn breaches(report: &Report) -> Vec<&BreachReport> {
     report.threads.iter().flat_map(|thread| &thread.breaches).collect()
 }
 
-/// The number of the line with this mark.
+/// The number of the line of `faults.c` with this mark.
 fn line(mark: &str) -> u32 {
+    line_of(SOURCE, mark)
+}
+
+/// The number of the line with this mark.
+fn line_of(source: &str, mark: &str) -> u32 {
     let mark = format!("/* mark: {mark} */");
-    let at = SOURCE.lines().position(|line| line.contains(&mark)).expect("there is such a mark");
+    let at = source.lines().position(|line| line.contains(&mark)).expect("there is such a mark");
     u32::try_from(at).expect("it is a short file") + 1
 }
 

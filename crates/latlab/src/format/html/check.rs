@@ -7,7 +7,9 @@ use super::figure::{Level, figure, heading};
 use super::table::{number, section, words};
 use crate::format::check::{self, causes, leading, own_part, share};
 use crate::format::{grouped, micro, printable};
-use latlab_core::check::{BreachReport, CyclePart, MarkedPart, Report, ThreadReport, WorstCycle};
+use latlab_core::check::{
+    BreachReport, CyclePart, MarkedPart, Report, ThreadReport, WorstCycle, some_of,
+};
 use latlab_core::time::Nanos;
 use maud::{Markup, html};
 
@@ -62,7 +64,13 @@ fn header(name: &str, report: &Report) -> Markup {
         @if !report.without_cycle.is_empty() {
             p class="note" {
                 "Not judged: real-time threads without a cycle: "
-                (printable(&report.without_cycle.join(", ")))
+                (printable(&some_of(&report.without_cycle)))
+            }
+        }
+        @if !report.in_warm_up.is_empty() {
+            p class="note" {
+                "Not judged: all cycles are in the warm-up: "
+                (printable(&some_of(&report.in_warm_up)))
             }
         }
         @for note in &report.notes { p class="note" { (printable(note)) } }
@@ -87,7 +95,8 @@ fn section_of(thread: &ThreadReport, place: usize) -> Markup {
 fn deadline(thread: &ThreadReport) -> String {
     let cycle = &thread.cycle;
     let deadline = cycle.deadline.map_or("the next cycle".to_owned(), micro);
-    format!("Deadline: {deadline}; overruns: {}.", grouped(cycle.overruns))
+    let warm_up = check::warm_up(cycle).map_or(String::new(), |text| format!(", {text}"));
+    format!("Deadline: {deadline}; overruns: {}{warm_up}.", grouped(cycle.overruns))
 }
 
 /// The longest cycle on one time scale, from when it was due.
@@ -270,7 +279,7 @@ fn breach(breach: &BreachReport) -> Vec<String> {
         time(breach.longest),
         printable(&breach.by.clone().unwrap_or_default()),
         stack.collect::<Vec<_>>().join(" ← "),
-        breach.rule.remedy().to_owned(),
+        breach.remedy().to_owned(),
     ]
 }
 
