@@ -3,6 +3,7 @@
 mod always;
 mod microscope;
 mod shown;
+mod throttles;
 mod truth;
 mod watched;
 
