@@ -11,6 +11,7 @@ mod memory;
 mod processor;
 mod rights;
 mod scheduling;
+mod throttle;
 
 pub use counters::Counters;
 pub use isolation::Isolation;
@@ -18,6 +19,7 @@ pub use memory::Memory;
 pub use processor::{Frequency, Idle, IdleState, Processor};
 pub use rights::{ResourceLimit, Rights, SETCAP};
 pub use scheduling::{Cgroup, FairServer, RealtimeThread, Scheduling};
+pub use throttle::Throttle;
 
 /// The time base of a record's samples. Two time domains are never compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

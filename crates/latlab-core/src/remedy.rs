@@ -1,7 +1,7 @@
 //! Remedies: what to do against a delay, one clause each. Findings of doctor and verdicts of
 //! explanations use the same clauses.
 
-use crate::machine::Machine;
+use crate::machine::{Machine, Throttle};
 
 /// Against time that the host of a virtual machine takes.
 pub(crate) const PIN_VIRTUAL_CPUS: &str = "on the host, pin the virtual CPUs to dedicated CPUs";
@@ -29,9 +29,6 @@ pub(crate) const CONSTANT_FREQUENCY: &str = "`cpupower frequency-set -g performa
 pub(crate) const OUTRANK_RIVALS: &str =
     "give the measured task a higher priority, or move them to other CPUs (`taskset -p`)";
 
-/// Against throttling of real-time tasks.
-pub(crate) const LIFT_THROTTLING: &str = "for one measurement: `latlab run --set rt_runtime_us=-1`";
-
 /// Against waits for locks of the kernel.
 pub(crate) const SHORTEN_LOCK: &str = "keep the system call that takes the lock out of time-critical code, or split up what the \
      holder does under it";
@@ -47,6 +44,20 @@ pub(crate) fn preemption(machine: &Machine) -> &'static str {
     } else {
         "boot a kernel with CONFIG_PREEMPT=y or, better, CONFIG_PREEMPT_RT=y"
     }
+}
+
+/// Returns the remedy against throttles: all of them are switched off, for one left on would do the
+/// same. Without throttles, the remedy against a limit of the task itself.
+pub(crate) fn throttling(throttles: &[Throttle]) -> String {
+    if throttles.is_empty() {
+        return "raise the runtime of the task's cgroup or of its SCHED_DEADLINE reservation"
+            .to_owned();
+    }
+    let settings = throttles.iter().map(|throttle| {
+        let (knob, value) = throttle.switched_off_by();
+        format!(" --set {knob}={value}")
+    });
+    format!("for one measurement: `latlab run{}`", settings.collect::<String>())
 }
 
 /// Returns a clause as the beginning of a sentence.
@@ -66,6 +77,19 @@ mod tests {
         assert!(preemption(&machine).contains("CONFIG_PREEMPT=y"));
         machine.preempt_modes = vec!["none".to_owned(), "full".to_owned()];
         assert_eq!(preemption(&machine), "boot with `preempt=full`");
+    }
+
+    #[test]
+    fn remedy_against_throttling_switches_off_what_is_on() {
+        use Throttle::{FairServer, RtRuntime};
+        let of = |throttles: &[Throttle]| throttling(throttles);
+        assert_eq!(of(&[FairServer]), "for one measurement: `latlab run --set fair_server=0`");
+        assert_eq!(of(&[RtRuntime]), "for one measurement: `latlab run --set rt_runtime_us=-1`");
+        assert_eq!(
+            of(&[RtRuntime, FairServer]),
+            "for one measurement: `latlab run --set rt_runtime_us=-1 --set fair_server=0`"
+        );
+        assert!(of(&[]).contains("SCHED_DEADLINE reservation"), "{}", of(&[]));
     }
 
     #[test]

@@ -383,7 +383,7 @@ fn unreadable(knob: &Knob, why: Unreadable) -> GuardError {
 
 fn missing(knob: &Knob) -> GuardError {
     let what = match knob.place {
-        KnobPlace::Files(pattern) => format!("/{pattern}"),
+        KnobPlace::Files(pattern) | KnobPlace::OnlineCpus(pattern) => format!("/{pattern}"),
         KnobPlace::Held => "/dev/cpu_dma_latency".to_owned(),
         KnobPlace::IdleStates => "an idle state slower than that".to_owned(),
         KnobPlace::Console(_) => console::PATH.to_owned(),

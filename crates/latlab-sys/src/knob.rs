@@ -23,6 +23,9 @@ pub struct Knob {
 pub(crate) enum KnobPlace {
     /// Files below the root; a `*` stands for each CPU or state.
     Files(&'static str),
+    /// Files below the root, one of each CPU that is online; a `*` stands for its number. There are
+    /// files of other CPUs too, for which the kernel refuses values.
+    OnlineCpus(&'static str),
     /// `/dev/cpu_dma_latency`: in force while it is open.
     Held,
     /// Idle states whose exit takes longer than the value, in microseconds, are disabled.
@@ -40,6 +43,9 @@ const FEATURES: &str = "sys/kernel/debug/sched/features";
 
 /// The files that disable an idle state.
 const IDLE_STATES: &str = "sys/devices/system/cpu/cpu*/cpuidle/state*/disable";
+
+/// The CPUs that are online.
+const ONLINE: &str = "sys/devices/system/cpu/online";
 
 /// Why it is not known what setting a knob writes.
 #[derive(Debug)]
@@ -94,6 +100,12 @@ pub static KNOBS: &[Knob] = &[
         summary: "µs of each second real-time tasks may run; -1: no limit (a spinning task hangs \
                   the CPU)",
         place: KnobPlace::Files("proc/sys/kernel/sched_rt_runtime_us"),
+    },
+    Knob {
+        name: "fair_server",
+        summary: "fair server of each CPU, in debugfs: ns of each period (1 s) for starving SCHED_OTHER \
+                  tasks; 0: off (a spinning task hangs the CPU)",
+        place: KnobPlace::OnlineCpus("sys/kernel/debug/sched/fair_server/cpu*/runtime"),
     },
     Knob {
         name: "cpu_dma_latency",
@@ -211,6 +223,7 @@ impl Knob {
     pub(crate) fn paths(&self, root: &Root) -> Result<Vec<PathBuf>, Unreadable> {
         match self.place {
             KnobPlace::Files(pattern) => expand(root, pattern),
+            KnobPlace::OnlineCpus(pattern) => of_online_cpus(root, pattern),
             KnobPlace::Console(_) => expand(root, console::PATH.trim_start_matches('/')),
             KnobPlace::Feature(_) => expand(root, FEATURES),
             KnobPlace::Held | KnobPlace::IdleStates => Ok(Vec::new()),
@@ -220,7 +233,7 @@ impl Knob {
     /// Whether `path` is one of its files, on this machine or one with other CPUs and states.
     pub(crate) fn may_have(&self, root: &Root, path: &Path) -> bool {
         let pattern = match self.place {
-            KnobPlace::Files(pattern) => pattern,
+            KnobPlace::Files(pattern) | KnobPlace::OnlineCpus(pattern) => pattern,
             KnobPlace::Console(_) => console::PATH.trim_start_matches('/'),
             KnobPlace::Feature(_) => FEATURES,
             KnobPlace::IdleStates => IDLE_STATES,
@@ -350,6 +363,18 @@ fn expand(root: &Root, pattern: &str) -> Result<Vec<PathBuf>, Unreadable> {
     Ok(paths)
 }
 
+/// The files that match a pattern and are of a CPU that is online; all that exist where it is not known
+/// which CPUs are.
+fn of_online_cpus(root: &Root, pattern: &str) -> Result<Vec<PathBuf>, Unreadable> {
+    let mut paths = expand(root, pattern)?;
+    if let Some(online) = root.cpulist(ONLINE) {
+        let of = |cpu: u32| root.path(pattern.replacen('*', &cpu.to_string(), 1));
+        let files: Vec<PathBuf> = online.iter().map(of).collect();
+        paths.retain(|path| files.contains(path));
+    }
+    Ok(paths)
+}
+
 /// The entries of a folder with this stem and a number; none where it does not exist.
 fn numbered(folder: &Path, stem: &str) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
@@ -474,6 +499,8 @@ mod tests {
         ] {
             assert!(!has("governor", path), "{path}");
         }
+        assert!(has("fair_server", "/sys/kernel/debug/sched/fair_server/cpu12/runtime"));
+        assert!(!has("fair_server", "/sys/kernel/debug/sched/fair_server/cpu12/period"));
         assert!(!has("swappiness", governor) && !has("cpu_dma_latency", "/dev/cpu_dma_latency"));
     }
 

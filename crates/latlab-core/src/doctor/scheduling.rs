@@ -1,7 +1,7 @@
 //! Competing tasks, watchdogs, and limits on real-time tasks.
 
 use super::{Check, Diagnosis, Severity, count, few};
-use crate::machine::{Machine, RealtimeThread};
+use crate::machine::{Machine, RealtimeThread, Throttle};
 use crate::remedy;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -29,53 +29,88 @@ fn rt_group(machine: &Machine) -> Option<Diagnosis> {
     )
 }
 
-/// Returns the period of real-time throttling, in microseconds; a second by default.
-fn period_us(machine: &Machine) -> i64 {
-    let period = machine.scheduling.rt_period_us.and_then(|us| i64::try_from(us).ok());
-    period.unwrap_or(1_000_000)
-}
-
 fn rt_throttled(machine: &Machine) -> Option<Diagnosis> {
-    let period = period_us(machine);
-    let runtime = machine.rt_runtime_us.filter(|runtime| (0..period).contains(runtime))?;
-    // Linux 6.12 replaced throttling by a deadline server for SCHED_OTHER, except for groups.
-    let server = machine.kernel_version().is_some_and(|version| version >= (6, 12))
-        && !machine.has_config("CONFIG_RT_GROUP_SCHED");
-    let why = if server {
-        "The rest is reserved for starving SCHED_OTHER tasks (fair server): a real-time task that \
-         sleeps in time is not affected, one that busy-waits is interrupted."
-    } else {
-        "A real-time task that runs longer without sleeping is throttled until the period ends; \
-         one that sleeps in time is not affected, and a runaway task cannot hang the machine."
-    };
+    let throttles = machine.throttles();
+    if throttles.is_empty() {
+        return None;
+    }
+    let what: Vec<String> = throttles.iter().map(|throttle| limit(*throttle, machine)).collect();
+    let why: Vec<&str> = throttles.iter().map(|throttle| effect(*throttle)).collect();
     Diagnosis::new(
         Severity::Info,
-        format!("real-time tasks may run {runtime} us in every {period} us"),
-        why,
+        what.join("; "),
+        format!("{}{}", why.join(" "), without_limit(&throttles)),
         format!(
             "Keep it, unless a task busy-waits on purpose and leaves a CPU to the others; then, {}",
-            remedy::LIFT_THROTTLING
+            remedy::throttling(&throttles)
         ),
     )
 }
 
-fn rt_unthrottled(machine: &Machine) -> Option<Diagnosis> {
-    let period = period_us(machine);
-    let runtime = machine.rt_runtime_us.filter(|runtime| !(0..period).contains(runtime))?;
-    let served =
-        machine.scheduling.fair_server.as_ref().is_some_and(|server| server.runtime_ns > 0);
-    let (severity, still) = if served {
-        (Severity::Info, "; only the fair server still lets SCHED_OTHER tasks run")
+/// What this throttle leaves to whom, as a clause.
+fn limit(throttle: Throttle, machine: &Machine) -> String {
+    let (runtime, period) = throttle.runtime_and_period_us(machine);
+    match (throttle, &machine.scheduling.fair_server) {
+        (Throttle::RtRuntime, _) => {
+            format!("real-time tasks may run {runtime} us in every {period} us")
+        }
+        (Throttle::FairServer, Some(server)) => format!(
+            "the fair server runs starving SCHED_OTHER tasks ahead of real-time tasks, for {} us in \
+             every {period} us",
+            server.runtime_ns / 1_000
+        ),
+        (Throttle::FairServer, None) => {
+            "the fair server runs starving SCHED_OTHER tasks ahead of real-time tasks".to_owned()
+        }
+    }
+}
+
+/// What this throttle does to real-time tasks, as a sentence.
+fn effect(throttle: Throttle) -> &'static str {
+    match throttle {
+        Throttle::RtRuntime => {
+            "If the real-time tasks of a CPU together run longer, all of them are throttled until \
+             the period ends; a runaway task cannot hang the machine."
+        }
+        Throttle::FairServer => {
+            "The fair server is a SCHED_DEADLINE server: if real-time tasks leave too little of a \
+             CPU to SCHED_OTHER tasks, these run first for that time, and real-time tasks of all \
+             priorities wait; a runaway task cannot hang the machine."
+        }
+    }
+}
+
+/// That the usual limit is not the one of this kernel, where that is so.
+fn without_limit(throttles: &[Throttle]) -> &'static str {
+    if throttles == [Throttle::FairServer] {
+        " On this kernel, kernel.sched_rt_runtime_us does not limit real-time tasks."
     } else {
-        (Severity::Medium, "")
+        ""
+    }
+}
+
+fn rt_unthrottled(machine: &Machine) -> Option<Diagnosis> {
+    if !machine.throttles().is_empty() {
+        return None;
+    }
+    let (what, remedy) = if machine.has_fair_server() {
+        (
+            "the fair server of SCHED_OTHER tasks is off (its runtime is 0)".to_owned(),
+            "`echo 50000000 | tee /sys/kernel/debug/sched/fair_server/cpu*/runtime`",
+        )
+    } else {
+        let runtime = machine.rt_runtime_us?;
+        (
+            format!("real-time throttling is off (sched_rt_runtime_us is {runtime})"),
+            "`sysctl kernel.sched_rt_runtime_us=950000`",
+        )
     };
     Diagnosis::new(
-        severity,
-        format!("real-time throttling is off (sched_rt_runtime_us is {runtime}){still}"),
+        Severity::Medium,
+        what,
         "Tasks that busy-wait need it, but it is dangerous: a runaway real-time task starves its \
          CPU, kernel threads included, and can hang the machine.",
-        "`sysctl kernel.sched_rt_runtime_us=950000`, unless a task busy-waits on purpose and \
-         leaves a CPU to the others.",
+        format!("{remedy}, unless a task busy-waits on purpose and leaves a CPU to the others."),
     )
 }
 

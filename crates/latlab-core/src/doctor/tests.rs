@@ -70,6 +70,7 @@ fn findings_are_complete_sentences() {
 fn knobs_in_remedies_exist() {
     const KNOBS: &[&str] = &[
         "rt_runtime_us",
+        "fair_server",
         "cpu_dma_latency",
         "governor",
         "boost",
@@ -89,6 +90,26 @@ fn knobs_in_remedies_exist() {
             assert!(KNOBS.contains(&knob), "{code}: {remedy}");
         }
     }
+}
+
+#[test]
+fn throttle_of_the_kernel_is_named_with_its_own_command() {
+    let of = |kernel: &str, config: &str| {
+        let machine = json!({"kernel": kernel, "rt_runtime_us": 950_000, "config": {config: "y"},
+            "scheduling": {"fair_server": {"runtime_ns": 50_000_000, "period_ns": 1_000_000_000}}});
+        find(&machine, "rt-throttled").expect("tested above")
+    };
+    let server = of("6.12.0", "CONFIG_PREEMPT_RT");
+    assert!(server.what.contains("fair server") && server.what.contains("50000 us"), "{server:?}");
+    assert!(server.remedy.ends_with("`latlab run --set fair_server=0`"), "{server:?}");
+    assert!(server.why.contains("sched_rt_runtime_us does not limit"), "{server:?}");
+    let both = of("6.12.0", "CONFIG_RT_GROUP_SCHED");
+    assert!(both.what.starts_with("real-time tasks may run 950000 us"), "{both:?}");
+    assert!(both.remedy.contains("--set rt_runtime_us=-1 --set fair_server=0"), "{both:?}");
+    let older = json!({"kernel": "6.1.0", "rt_runtime_us": 950_000});
+    let older = find(&older, "rt-throttled").expect("tested above");
+    assert!(older.remedy.ends_with("`latlab run --set rt_runtime_us=-1`"), "{older:?}");
+    assert!(!older.what.contains("fair server"), "{older:?}");
 }
 
 #[test]

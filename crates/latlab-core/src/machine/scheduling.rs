@@ -53,7 +53,8 @@ pub struct Cgroup {
     pub rt_runtime_us: i64,
 }
 
-/// The deadline server of `SCHED_OTHER` tasks; where CPUs differ, the largest.
+/// The deadline server of `SCHED_OTHER` tasks; of the CPUs that are online, the one with the longest
+/// runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FairServer {
     /// Runtime in nanoseconds.

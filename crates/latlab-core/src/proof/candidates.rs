@@ -3,6 +3,7 @@
 use super::Remedy;
 use super::evidence::Evidence;
 use crate::doctor;
+use crate::machine::Throttle;
 use crate::record::Record;
 use crate::verdict::{self, LeadingCause};
 use serde_json::Value;
@@ -31,7 +32,7 @@ const TABLE: &[(&str, &[Rule])] = &[
     ("overrun", &[constant_frequency]),
     ("interrupt-thread", &[adapting]),
     ("migration", &[timers_stay, elsewhere]),
-    ("throttled", &[no_throttling]),
+    ("throttled", &[first_throttle_off, both_throttles_off]),
     ("idle-exit", &[shallow_idle, constant_frequency]),
     ("higher-priority", &[outrank, adapting_above, elsewhere]),
     ("equal-priority", &[outrank, background_work, elsewhere]),
@@ -84,9 +85,17 @@ fn preemption(evidence: &Evidence<'_>) -> Option<Remedy> {
     (can && machine.runs_to_scheduling_point()).then(|| Remedy::knob("preempt", "full"))
 }
 
-/// Against a limit on all real-time tasks.
-fn no_throttling(evidence: &Evidence<'_>) -> Option<Remedy> {
-    has(evidence, "rt-throttled").then(|| Remedy::knob("rt_runtime_us", "-1"))
+/// Against the throttle of real-time tasks that acts first.
+fn first_throttle_off(evidence: &Evidence<'_>) -> Option<Remedy> {
+    let first = evidence.machine().throttles().into_iter().next();
+    first.map(|throttle| Remedy::knobs(&[throttle.switched_off_by()]))
+}
+
+/// Against two throttles of real-time tasks, of which the second acts where the first is off.
+fn both_throttles_off(evidence: &Evidence<'_>) -> Option<Remedy> {
+    let all: Vec<_> = evidence.machine().throttles();
+    let settings: Vec<_> = all.into_iter().map(Throttle::switched_off_by).collect();
+    (settings.len() > 1).then(|| Remedy::knobs(&settings))
 }
 
 /// Against tasks of the same or a higher priority.

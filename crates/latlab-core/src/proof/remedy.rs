@@ -11,6 +11,8 @@ use serde_json::Value;
 pub enum Remedy {
     /// A knob is set.
     Knob(Setting),
+    /// Several knobs are set together.
+    Knobs(Vec<Setting>),
     /// The measured tasks get `SCHED_FIFO` with this priority, those of `SCHED_RR` too.
     Priority(u32),
     /// The loads run on CPUs that are not measured.
@@ -28,6 +30,11 @@ const AT_EACH_START: &str = "`, in a file of /etc/sysctl.d";
 const FOR_GOOD: &[ForGood] = &[
     ("preempt", "boot with `preempt=", "`"),
     ("rt_runtime_us", "`kernel.sched_rt_runtime_us=", AT_EACH_START),
+    (
+        "fair_server",
+        "`echo ",
+        " | tee /sys/kernel/debug/sched/fair_server/cpu*/runtime` at each start",
+    ),
     ("timer_migration", "`kernel.timer_migration=", AT_EACH_START),
     ("numa_balancing", "`kernel.numa_balancing=", AT_EACH_START),
     ("swappiness", "`vm.swappiness=", AT_EACH_START),
@@ -49,15 +56,25 @@ impl Remedy {
         Remedy::Knob(Setting { knob: name.to_owned(), value: value.into() })
     }
 
+    /// Returns the change of one knob or several, each with its value.
+    pub(super) fn knobs(values: &[(&str, &str)]) -> Remedy {
+        if let [(name, value)] = *values {
+            return Remedy::knob(name, value);
+        }
+        let setting = |(knob, value): &(&str, &str)| Setting {
+            knob: (*knob).to_owned(),
+            value: (*value).to_owned(),
+        };
+        Remedy::Knobs(values.iter().map(setting).collect())
+    }
+
     /// Returns the same plan with this change.
     #[must_use]
     pub fn applied_to(&self, plan: &Plan) -> Plan {
         let mut plan = plan.clone();
         match self {
-            Remedy::Knob(setting) => {
-                plan.settings.retain(|known| known.knob != setting.knob);
-                plan.settings.push(setting.clone());
-            }
+            Remedy::Knob(setting) => set(&mut plan, setting),
+            Remedy::Knobs(settings) => settings.iter().for_each(|setting| set(&mut plan, setting)),
             Remedy::Priority(priority) => {
                 plan.probes.iter_mut().for_each(|probe| raise(probe, *priority));
             }
@@ -74,7 +91,8 @@ impl Remedy {
     /// Returns the change in a few words.
     pub fn words(&self) -> String {
         match self {
-            Remedy::Knob(Setting { knob, value }) => format!("{knob}={value}"),
+            Remedy::Knob(setting) => words(setting),
+            Remedy::Knobs(settings) => joined(settings, words, " and "),
             Remedy::Priority(priority) => format!("FIFO priority {priority}"),
             Remedy::Elsewhere => "loads on other CPUs".to_owned(),
             Remedy::Adapt(names) => format!("adapting by {}", names.join(" and ")),
@@ -85,6 +103,7 @@ impl Remedy {
     pub fn for_good(&self) -> String {
         match self {
             Remedy::Knob(setting) => for_good(setting),
+            Remedy::Knobs(settings) => joined(settings, for_good, "; "),
             Remedy::Priority(priority) => format!(
                 "give the task a priority above that of its rivals, as `chrt -f -p {priority} TID`, \
                  or CPUSchedulingPriority={priority} in its unit"
@@ -95,6 +114,20 @@ impl Remedy {
             Remedy::Adapt(names) => format!("run `latlab adapt --mechanisms {}`", names.join(",")),
         }
     }
+}
+
+/// Sets a knob in the plan, whatever the plan sets it to.
+fn set(plan: &mut Plan, setting: &Setting) {
+    plan.settings.retain(|known| known.knob != setting.knob);
+    plan.settings.push(setting.clone());
+}
+
+fn words(Setting { knob, value }: &Setting) -> String {
+    format!("{knob}={value}")
+}
+
+fn joined(settings: &[Setting], each: fn(&Setting) -> String, between: &str) -> String {
+    settings.iter().map(each).collect::<Vec<_>>().join(between)
 }
 
 fn for_good(Setting { knob, value }: &Setting) -> String {

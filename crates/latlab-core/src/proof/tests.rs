@@ -4,7 +4,7 @@ mod chance;
 
 use super::*;
 use crate::cpulist::CpuList;
-use crate::machine::{IdleState, Machine};
+use crate::machine::{FairServer, IdleState, Machine};
 use crate::plan::{Part, Plan, Setting};
 use crate::record::explained::{Explained, Share, Stack};
 use crate::record::{Record, tests};
@@ -117,6 +117,25 @@ fn throttling_is_lifted_only_where_there_is_a_limit() {
 }
 
 #[test]
+fn throttle_that_the_kernel_has_is_switched_off() {
+    let cause = || vec![share("throttled", "load:cpu", "", 2_000)];
+    let of = |config: &str, runtime_ns: u64| {
+        let mut machine = Machine { kernel: "6.12".to_owned(), ..machine("rt") };
+        machine.rt_runtime_us = Some(950_000);
+        machine.config.insert(config.to_owned(), "y".to_owned());
+        machine.scheduling.fair_server = Some(FairServer { runtime_ns, period_ns: 1_000_000_000 });
+        turns(&explained(machine, cause()))
+    };
+    assert_eq!(of("CONFIG_PREEMPT_RT", 50_000_000), ["fair_server=0"]);
+    assert!(of("CONFIG_PREEMPT_RT", 0).is_empty());
+    assert_eq!(
+        of("CONFIG_RT_GROUP_SCHED", 50_000_000),
+        ["rt_runtime_us=-1", "rt_runtime_us=-1 and fair_server=0"]
+    );
+    assert_eq!(of("CONFIG_RT_GROUP_SCHED", 0), ["rt_runtime_us=-1"]);
+}
+
+#[test]
 fn memory_is_changed_only_where_its_functions_are_blamed() {
     let mut fixed = machine("full");
     fixed.memory.transparent_hugepage = Some("always".to_owned());
@@ -225,14 +244,20 @@ fn knob_that_the_plan_sets_is_replaced_by_the_remedy() {
 fn change_is_complete_and_says_how_to_keep_it() {
     let record = explained(machine("rt"), Vec::new());
     let adapt = Remedy::Adapt(vec!["transparent".to_owned()]);
-    for remedy in [Remedy::knob("preempt", "full"), Remedy::Priority(98), Remedy::Elsewhere, adapt]
-    {
+    let throttles = Remedy::knobs(&[("rt_runtime_us", "-1"), ("fair_server", "0")]);
+    let preempt = Remedy::knob("preempt", "full");
+    for remedy in [preempt, throttles.clone(), Remedy::Priority(98), Remedy::Elsewhere, adapt] {
         let once = remedy.applied_to(&record.plan);
         assert_ne!(once, record.plan, "{remedy:?}");
         assert_eq!(remedy.applied_to(&once), once, "{remedy:?}");
         assert!(!remedy.for_good().is_empty());
     }
     assert_eq!(Remedy::knob("preempt", "full").for_good(), "boot with `preempt=full`");
+    assert_eq!(
+        throttles.for_good(),
+        "`kernel.sched_rt_runtime_us=-1`, in a file of /etc/sysctl.d; `echo 0 | tee \
+         /sys/kernel/debug/sched/fair_server/cpu*/runtime` at each start"
+    );
 }
 
 fn judged(effect: Effect, ratio: f64) -> Outcome {

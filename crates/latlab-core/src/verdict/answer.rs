@@ -63,7 +63,7 @@ pub(super) fn answer(cause: &str, subject: &Subject<'_>) -> (String, String) {
         "migration" => {
             ("migrations between CPUs".to_owned(), "bind the task to a CPU (`taskset -p`)")
         }
-        "throttled" => throttled(machine),
+        "throttled" => return throttled(subject),
         "unreported" => (
             "tasks whose switches this kernel does not report".to_owned(),
             "repeat it on another kernel, such as `--on lab:standard`",
@@ -138,12 +138,14 @@ fn interrupt(subject: &Subject<'_>) -> &'static str {
     }
 }
 
-fn throttled(machine: &Machine) -> (String, &'static str) {
-    let what = "throttling of real-time tasks".to_owned();
-    if has(machine, "rt-throttled") {
-        return (what, remedy::LIFT_THROTTLING);
-    }
-    (what, "raise the runtime of the task's cgroup or of its SCHED_DEADLINE reservation")
+fn throttled(subject: &Subject<'_>) -> (String, String) {
+    // A deadline task is above the limit of real-time tasks, and has a runtime of its own.
+    let is_deadline = subject.policy.is_some_and(|schedule| schedule.policy == "deadline");
+    let throttles = if is_deadline { Vec::new() } else { subject.machine.throttles() };
+    let names: Vec<&str> = throttles.iter().map(|throttle| throttle.name()).collect();
+    let what =
+        if names.is_empty() { "throttling of the task".to_owned() } else { names.join(" or ") };
+    (what, remedy::throttling(&throttles))
 }
 
 fn idle_exit(machine: &Machine) -> (String, &'static str) {

@@ -121,6 +121,39 @@ fn remedy_depends_on_settings_and_policy() {
 }
 
 #[test]
+fn throttling_is_named_after_the_throttle_of_the_kernel() {
+    let throttled = || share("throttled", "load:cpu", None, [9, 100, 50]);
+    let limited = |version: &str, config: &str| {
+        let mut machine =
+            Machine { kernel: version.to_owned(), rt_runtime_us: Some(950_000), ..kernel("rt") };
+        machine.config.insert(config.to_owned(), "y".to_owned());
+        machine
+    };
+    let of = |version, config| verdict(limited(version, config), throttled());
+    let server = "the fair server (SCHED_DEADLINE server of SCHED_OTHER tasks)";
+    let command = "for one measurement: `latlab run --set";
+    assert_eq!(
+        of("6.12.0", "CONFIG_PREEMPT_RT"),
+        format!("100 % {server}: {command} fair_server=0`")
+    );
+    assert_eq!(
+        of("6.1.0", "CONFIG_PREEMPT_RT"),
+        format!("100 % throttling of real-time tasks: {command} rt_runtime_us=-1`")
+    );
+    assert_eq!(
+        of("6.12.0", "CONFIG_RT_GROUP_SCHED"),
+        format!(
+            "100 % throttling of real-time tasks or {server}: {command} rt_runtime_us=-1 --set \
+             fair_server=0`"
+        )
+    );
+    let mut record = explained(limited("6.12.0", "CONFIG_PREEMPT_RT"), vec![throttled()]);
+    "deadline".clone_into(&mut record.series[0].schedule.policy);
+    let lines = leading_causes(&record);
+    assert!(lines[0].ends_with("or of its SCHED_DEADLINE reservation"), "{lines:?}");
+}
+
+#[test]
 fn handler_of_milliseconds_is_probably_the_host_in_virtual_machine_only() {
     let handler = || share("interrupt", "timer interrupt", None, [41, 3_300, 3_100]);
     assert_eq!(

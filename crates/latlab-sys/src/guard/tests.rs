@@ -1,5 +1,6 @@
 //! Tests of the guard on a machine made of files.
 
+mod fair_server;
 mod journals;
 mod threads;
 

@@ -9,7 +9,7 @@ pub(super) fn read(root: &Root, machine: &Machine, tasks: Option<Tasks>) -> Sche
         rt_period_us: root.number("proc/sys/kernel/sched_rt_period_us"),
         features: root.words("sys/kernel/debug/sched/features"),
         cgroup: cgroup(root, machine),
-        fair_server: fair_server(root),
+        fair_server: fair_server(root, machine),
         timer_migration: root.flag("proc/sys/kernel/timer_migration"),
         numa_balancing: root.number("proc/sys/kernel/numa_balancing"),
         nmi_watchdog: root.flag("proc/sys/kernel/nmi_watchdog"),
@@ -20,10 +20,12 @@ pub(super) fn read(root: &Root, machine: &Machine, tasks: Option<Tasks>) -> Sche
     }
 }
 
-/// The fair server with the longest runtime of all CPUs.
-fn fair_server(root: &Root) -> Option<FairServer> {
+/// The fair server with the longest runtime of the CPUs that are online; the kernel has files for the
+/// others too.
+fn fair_server(root: &Root, machine: &Machine) -> Option<FairServer> {
     const SERVERS: &str = "sys/kernel/debug/sched/fair_server";
-    let servers = root.numbered(SERVERS, "cpu").into_iter().filter_map(|(_, cpu)| {
+    let all = root.numbered(SERVERS, "cpu").into_iter();
+    let servers = all.filter(|(cpu, _)| machine.cpus.contains(*cpu)).filter_map(|(_, cpu)| {
         Some(FairServer {
             runtime_ns: root.number(format!("{SERVERS}/{cpu}/runtime"))?,
             period_ns: root.number(format!("{SERVERS}/{cpu}/period"))?,

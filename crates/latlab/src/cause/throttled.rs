@@ -14,8 +14,10 @@ use std::cmp::Ordering;
 /// run queue of that CPU; or by an interrupt in user space of such a task: the kernel never returns
 /// to user space while a reschedule is pending. On bare metal and in the laboratory an interrupt of
 /// the idle task shows the same; the host of a virtual machine may deliver one before the idle task
-/// has looked. The limit is real-time throttling, the deadline server of SCHED_OTHER tasks, the
-/// budget of a SCHED_DEADLINE task, or the bandwidth of a control group
+/// has looked. What used the time up is the fair server, which is the SCHED_DEADLINE server of
+/// SCHED_OTHER tasks since Linux 6.12; the limit on all real-time tasks of a CPU
+/// (`kernel.sched_rt_runtime_us`), which later kernels have with `CONFIG_RT_GROUP_SCHED`; the
+/// budget of a SCHED_DEADLINE task; or the bandwidth of a control group
 /// (Documentation/scheduler/sched-rt-group.rst, sched-deadline.rst, sched-bwc.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct Throttled;

@@ -8,6 +8,7 @@ use crate::failure::{Failure, Result, lock, unpoisoned};
 use crate::part::{About, Describe};
 use crate::rig::{Pacing, Rig, Sampler, Scheduling, Share};
 use latlab_core::cpulist::CpuList;
+use latlab_core::machine::Machine;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
@@ -82,7 +83,7 @@ impl Probe for Noise {
         let (root, span) = (Root::default(), ("last reading", "next reading"));
         let machine = machine::read(&root);
         let cpus = without_housekeeping(rig, &machine.cpus);
-        rig.warnings.extend(self.throttling_warning(&root));
+        rig.warnings.extend(self.throttling_warning(&machine));
         let before = StealAndSmi::read(&root, &machine, &cpus);
         let losses = Mutex::new(Vec::new());
         let each: Vec<CpuList> = cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
@@ -141,20 +142,23 @@ impl Noise {
         }
     }
 
-    /// Returns a warning if the kernel throttles real-time tasks that run for as long as the loop
-    /// (`sched_rt_runtime_us`).
-    fn throttling_warning(&self, root: &Root) -> Option<Warning> {
-        let of = |what| root.number::<i64>(format!("proc/sys/kernel/sched_rt_{what}_us"));
-        let micros = |number: i64| u64::try_from(number).ok().map(Nanos::from_micros);
-        let (most, window) = (micros(of("runtime")?)?, micros(of("period")?)?);
-        let wanted = most_in(window, self.busy, self.period);
-        (wanted > most && self.scheduling.policy != "other").then(|| {
-            let text = format!(
-                "noise runs for up to {wanted} of {window}, and the kernel throttles real-time tasks \
-                 after {most}: the figures include that loss; use a shorter busy=, or \
-                 --set rt_runtime_us=-1"
-            );
-            Warning::new("throttled", text)
+    /// Returns a warning if the kernel throttles real-time tasks that run for as long as the loop.
+    fn throttling_warning(&self, machine: &Machine) -> Option<Warning> {
+        let is_real_time = self.scheduling.policy != "other";
+        let throttles = machine.throttles().into_iter().filter(|_| is_real_time);
+        { throttles }.find_map(|throttle| {
+            let (most, window) = throttle.runtime_and_period_us(machine);
+            let (most, window) = (Nanos::from_micros(most), Nanos::from_micros(window));
+            let wanted = most_in(window, self.busy, self.period);
+            let ((knob, value), name) = (throttle.switched_off_by(), throttle.name());
+            (wanted > most).then(|| {
+                let text = format!(
+                    "noise runs for up to {wanted} of {window}, and {name} leaves {most} of it to \
+                     real-time tasks: the figures include that loss; use a shorter busy=, or --set \
+                     {knob}={value}"
+                );
+                Warning::new("throttled", text)
+            })
         })
     }
 }
@@ -184,6 +188,26 @@ fn most_in(window: Nanos, busy: Nanos, period: Nanos) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn noise_that_a_throttle_cuts_short_is_warned_of_with_the_knob_of_the_kernel() {
+        let warning = |kernel: &str, busy: u64, policy: &str| {
+            let second = Nanos::from_secs(1);
+            let noise: Noise = serde_json::from_value(json!({"threshold": Nanos::from_micros(1),
+                "busy": Nanos::from_millis(busy), "period": second, "policy": policy,
+                "priority": 50}))
+            .unwrap();
+            let mut machine = Machine { rt_runtime_us: Some(950_000), ..Machine::default() };
+            kernel.clone_into(&mut machine.kernel);
+            machine.config.insert("CONFIG_PREEMPT_RT".to_owned(), "y".to_owned());
+            noise.throttling_warning(&machine).map(|warning| warning.text)
+        };
+        assert!(warning("6.1.0", 960, "fifo").unwrap().ends_with("--set rt_runtime_us=-1"));
+        assert!(warning("6.12.0", 960, "fifo").unwrap().ends_with("--set fair_server=0"));
+        assert_eq!(warning("6.12.0", 950, "fifo"), None);
+        assert_eq!(warning("6.12.0", 960, "other"), None);
+    }
 
     #[test]
     fn most_in_counts_partial_period_of_window() {

@@ -4,6 +4,7 @@ mod always;
 mod kernels;
 mod microscope;
 mod shown;
+mod throttles;
 mod truth;
 mod watched;
 

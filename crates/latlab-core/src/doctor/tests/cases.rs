@@ -31,6 +31,8 @@ pub(super) fn cases() -> Vec<(&'static str, &'static str, Value)> {
         merge(&mut rights, &limits);
         json!({"rights": rights})
     };
+    let server =
+        |runtime: u64| json!({"fair_server": {"runtime_ns": runtime, "period_ns": 1_000_000_000}});
     let flaw = |name: &str, state: &str| json!({"processor": {"vulnerabilities": {name: state}}});
     vec![
         ("no-preempt-rt", "fatal", json!({"kernel": "6.1", "preempt": "full"})),
@@ -105,13 +107,9 @@ pub(super) fn cases() -> Vec<(&'static str, &'static str, Value)> {
         ),
         ("rt-throttled", "info", json!({"kernel": "6.1.0", "rt_runtime_us": 950_000})),
         ("rt-throttled", "info", json!({"kernel": "6.12.0", "rt_runtime_us": 950_000})),
+        ("rt-throttled", "info", json!({"rt_runtime_us": -1, "scheduling": server(50_000_000)})),
         ("rt-unthrottled", "medium", json!({"rt_runtime_us": -1})),
-        (
-            "rt-unthrottled",
-            "info",
-            json!({"rt_runtime_us": -1, "scheduling":
-            {"fair_server": {"runtime_ns": 50_000_000, "period_ns": 1_000_000_000}}}),
-        ),
+        ("rt-unthrottled", "medium", json!({"rt_runtime_us": -1, "scheduling": server(0)})),
         ("highest-priority-taken", "high", thread("fifo", 99)),
         ("rt-rivals", "info", thread("deadline", 0)),
         ("rt-rivals", "info", thread("rr", 20)),
@@ -177,6 +175,12 @@ pub(super) fn innocent() -> Vec<(&'static str, Value)> {
             "states": [{"name": "C6", "latency_us": 133, "disabled": false}]}}}),
         ),
         ("smt", json!({"siblings": {"0": "0", "1": "1"}})),
+        ("rt-unthrottled", json!({"kernel": "6.12", "rt_runtime_us": -1})),
+        ("rt-throttled", {
+            let server = json!({"fair_server": {"runtime_ns": 0, "period_ns": 1_000_000_000}});
+            json!({"kernel": "6.12", "config": config, "rt_runtime_us": 950_000,
+                "scheduling": server})
+        }),
         ("timer-migration", json!({"cpus": "0", "scheduling": {"timer_migration": true}})),
         (
             "rt-rivals",
