@@ -1,6 +1,7 @@
 //! Tests of the guard on a machine made of files.
 
 mod journals;
+mod replaced;
 mod threads;
 
 use super::*;
