@@ -133,6 +133,10 @@ impl Record {
 
     /// Returns why a sample can't be one of the series of its probe and CPU, if it can't.
     fn misfit(&self, sample: &Sample) -> Option<&'static str> {
+        // What explains a sample has clocks of its own.
+        if sample.unexplained.is_some() || !sample.causes.is_empty() || sample.path.is_some() {
+            return None;
+        }
         let is_origin = |one: &&Series| (&one.probe, one.cpu) == (&sample.probe, sample.cpu);
         let origins: Vec<&Series> = self.series.iter().filter(is_origin).collect();
         let max = origins.iter().map(|one| one.max).max()?;
