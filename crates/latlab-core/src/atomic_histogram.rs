@@ -117,8 +117,8 @@ impl AtomicHistogram {
         Nanos(self.now.load(Relaxed))
     }
 
-    /// Returns a copy as a [`Histogram`]. While a thread is writing, each bucket is right, but the
-    /// sum may be one sample ahead.
+    /// Returns a copy as a [`Histogram`]. While a thread is writing, each bucket is right, and
+    /// minimum, maximum and sum may be those of one sample more or less, as far as the buckets allow.
     pub fn histogram(&self) -> Histogram {
         let counts = self.buckets.iter().enumerate().filter_map(|(index, count)| {
             let count = count.load(Relaxed);

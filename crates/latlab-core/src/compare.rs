@@ -51,7 +51,7 @@ pub struct Comparison {
     pub judgeable: bool,
     /// Number of runs of each side that ended before their plans did.
     pub cut_short: (usize, usize),
-    /// Number of runs of each side that lost a load or a measured CPU.
+    /// Number of runs of each side that lost a load, a measured CPU or a setting.
     pub lost_part: (usize, usize),
     /// Number of runs of each side that a sample above their `--stop-above` ended.
     pub stopped_above: (usize, usize),

@@ -64,6 +64,13 @@ pub struct Bucket {
     pub count: u64,
 }
 
+/// The least and the greatest minimum, maximum and sum of the samples of a histogram.
+struct Exact {
+    min: (u64, u64),
+    max: (u64, u64),
+    sum: (u128, u128),
+}
+
 /// The error of reading a damaged histogram.
 #[derive(Debug, thiserror::Error)]
 #[error("its histogram is damaged: {0}")]
@@ -93,7 +100,43 @@ impl Histogram {
         for (value, count) in counts {
             histogram.hdr.saturating_record_n(value, count);
         }
+        // A thread that writes meanwhile may have counted a sample and not added it yet, or the reverse.
+        if let Some(exact) = histogram.exact() {
+            histogram.min = Nanos(min.0.clamp(exact.min.0, exact.min.1));
+            histogram.max = Nanos(max.0.clamp(exact.max.0, exact.max.1));
+            histogram.sum = sum.clamp(exact.sum.0, exact.sum.1);
+        }
         histogram
+    }
+
+    /// Between which values minimum, maximum and sum are, by the buckets; none without samples.
+    fn exact(&self) -> Option<Exact> {
+        let (mut first, mut last) = (None, None);
+        let mut sum = (0, 0);
+        for bucket in self.buckets() {
+            let count = u128::from(bucket.count);
+            // The last bucket has all samples beyond an hour, too.
+            let is_open = bucket.to > LARGEST;
+            let most = if is_open { u64::MAX } else { bucket.to.0 - 1 };
+            sum.0 += u128::from(bucket.from.0) * count;
+            sum.1 += u128::from(most) * count;
+            first.get_or_insert((bucket.from.0, most));
+            last = Some((bucket.from.0, most));
+        }
+        Some(Exact { min: first?, max: last?, sum })
+    }
+
+    /// Whether minimum, maximum and sum, which are stored apart, can be those of the samples.
+    pub(crate) fn is_sound(&self) -> bool {
+        match self.exact() {
+            None => self.max == Nanos(0) && self.sum == 0,
+            Some(Exact { min, max, sum }) => {
+                (min.0..=min.1).contains(&self.min.0)
+                    && (max.0..=max.1).contains(&self.max.0)
+                    && self.min <= self.max
+                    && (sum.0..=sum.1).contains(&self.sum)
+            }
+        }
     }
 
     /// Adds a sample. Above one hour it is counted in the last bucket; the maximum is exact.
@@ -252,7 +295,10 @@ fn inflated(bytes: &[u8]) -> Result<Vec<u8>, DamagedHistogram> {
     let Some((COOKIE, rest)) = first_number(bytes) else {
         return Err(damaged("it is not in the V2 compressed format"));
     };
-    let compressed = rest.get(4..).unwrap_or_default();
+    let (length, compressed) = first_number(rest).unwrap_or_default();
+    if length as usize != compressed.len() {
+        return Err(damaged("its length is not the one that it states"));
+    }
     let mut inflated = Vec::new();
     let read = ZlibDecoder::new(compressed).take(LONGEST as u64 + 1).read_to_end(&mut inflated);
     read.map_err(|e| DamagedHistogram(e.to_string()))?;
@@ -303,7 +349,9 @@ mod tests {
     fn refused(contents: &[u8]) -> String {
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
         zlib.write_all(contents).unwrap();
-        let bytes = [&[0x1c, 0x84, 0x93, 0x14, 0, 0, 0, 0][..], &zlib.finish().unwrap()].concat();
+        let compressed = zlib.finish().unwrap();
+        let length = u32::try_from(compressed.len()).unwrap().to_be_bytes();
+        let bytes = [&[0x1c, 0x84, 0x93, 0x14][..], &length, &compressed].concat();
         let read = Histogram::decode(&BASE64.encode(bytes), Nanos(0), Nanos(0), 0);
         read.unwrap_err().to_string()
     }
@@ -317,6 +365,25 @@ mod tests {
         assert_eq!(refused(&bomb), "its histogram is damaged: it is longer than any histogram");
         let read = Histogram::decode("c2hvcnQ=", Nanos(0), Nanos(0), 0).unwrap_err().to_string();
         assert!(read.ends_with("it is not in the V2 compressed format"), "{read}");
+    }
+
+    #[test]
+    fn histogram_with_another_length_than_it_states_is_refused() {
+        let histogram = histogram(&[1_000]);
+        let mut bytes = BASE64.decode(histogram.encode()).unwrap();
+        bytes[4..8].fill(0xff);
+        let read = Histogram::decode(&BASE64.encode(bytes), Nanos(1_000), Nanos(1_000), 1_000);
+        let why = "its histogram is damaged: its length is not the one that it states";
+        assert_eq!(read.unwrap_err().to_string(), why);
+    }
+
+    #[test]
+    fn copy_of_a_histogram_that_is_being_written_agrees_with_its_buckets() {
+        // The second sample is in its bucket, and in nothing else yet.
+        let counts = [(1_000, 1), (9_000_000, 1)].into_iter();
+        let copy = Histogram::from_parts(counts, Nanos(1_000), Nanos(1_000), 1_000);
+        assert!(copy.is_sound() && copy.max() >= Nanos(8_990_000), "{:?}", copy.max());
+        assert!(copy.sum() > 8_990_000 && copy.min() == Nanos(1_000));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 pub mod atomic_histogram;
 pub mod bound;
+pub mod brief;
 pub mod check;
 pub mod compare;
 pub mod cpulist;

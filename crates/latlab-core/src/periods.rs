@@ -48,6 +48,24 @@ pub fn judge_sleep(due: Nanos, interval: Nanos, now: Nanos, resolution: Nanos) -
     Wakeup { missed: 0, next: due + interval, ..wakeup }
 }
 
+/// When the wake-up after `now` is due, in a series whose clock was set back so that the wake-up at `due`
+/// is several periods away: a whole number of periods before that, at most one from `now`.
+pub fn after_set_back(due: Nanos, interval: Nanos, now: Nanos) -> Nanos {
+    let away = due.0.saturating_sub(now.0);
+    let whole = away.saturating_sub(1) / interval.0;
+    Nanos(due.0 - whole * interval.0)
+}
+
+/// Whether a measurement of this `length`, whose clock can be set, goes on. `is_within` tells whether it
+/// has not reached its end by that clock; `passed` is the time since its begin by `CLOCK_MONOTONIC`, which
+/// decides where the two differ by more than a period.
+pub fn goes_on(is_within: bool, passed: Nanos, length: Nanos, interval: Nanos) -> bool {
+    if passed + interval < length {
+        return true;
+    }
+    is_within && passed <= length + interval
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +90,28 @@ mod tests {
     fn judge_counts_periods_missed_in_a_stall() {
         let wakeup = judge(Nanos(0), Nanos::from_millis(1), Nanos(500_300_000));
         assert_eq!((wakeup.missed, wakeup.next), (500, Nanos(501_000_000)));
+    }
+
+    #[test]
+    fn clock_set_back_gives_the_next_wake_up_within_a_period() {
+        let ms = Nanos::from_millis;
+        let hour = Nanos::from_secs(3_600);
+        assert_eq!(after_set_back(hour + ms(7), ms(1), ms(6)), ms(7));
+        assert_eq!(after_set_back(hour + ms(7), ms(1), ms(6) + Nanos(1)), ms(7));
+        assert_eq!(after_set_back(hour + ms(7), ms(1), ms(7)), ms(8));
+        assert_eq!(after_set_back(ms(7), ms(1), ms(7)), ms(7), "it is due");
+        assert_eq!(after_set_back(ms(7), ms(1), ms(9)), ms(7), "it is late");
+    }
+
+    #[test]
+    fn measurement_ends_by_the_monotonic_clock_where_the_other_was_set() {
+        let (length, interval) = (Nanos::from_secs(3), Nanos::from_millis(1));
+        let at =
+            |is_within, passed| goes_on(is_within, Nanos::from_millis(passed), length, interval);
+        assert!(at(true, 3_000) && at(true, 3_001), "the last wake-up is a little late");
+        assert!(!at(false, 3_000) && !at(false, 2_999));
+        assert!(at(false, 500), "it was set ahead");
+        assert!(!at(true, 3_002), "it was set back");
     }
 
     proptest! {

@@ -5,6 +5,7 @@ mod json;
 mod merge;
 mod sample;
 mod series;
+mod settings;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -12,6 +13,7 @@ pub use json::RecordError;
 pub use merge::Incomparable;
 pub use sample::{Charge, Sample, worst_first};
 pub use series::{Counts, Disturbed, Schedule, Series, WarmUp};
+pub use settings::{settings_turned, settings_were_there};
 
 use self::explained::Explained;
 use crate::cpulist::CpuList;
@@ -106,9 +108,14 @@ impl Record {
     }
 
     /// Returns the warning that a part of the run was not what its plan asks for, if there is one: a
-    /// measured CPU went offline, or a load ended.
+    /// measured CPU went offline, a load ended, or another program changed a setting.
     pub fn lost_part(&self) -> Option<&Warning> {
-        self.warning(&["cpu-offline", "load-ended"])
+        self.warning(&["cpu-offline", "load-ended", "setting-changed"])
+    }
+
+    /// Returns the warning that another program changed a setting during the run, if there is one.
+    pub fn setting_changed(&self) -> Option<&Warning> {
+        self.warning(&["setting-changed"])
     }
 
     /// Returns the warning of a run that a sample above its `--stop-above` ended, if it is one.

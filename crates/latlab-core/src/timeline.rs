@@ -127,6 +127,16 @@ impl Timeline {
         rises
     }
 
+    /// The end of its last interval.
+    pub(crate) fn end(&self) -> Nanos {
+        Nanos(self.width.0.saturating_mul(self.worst.len() as u64))
+    }
+
+    /// The worst latency of all.
+    pub(crate) fn max(&self) -> Nanos {
+        self.worst.iter().copied().max().unwrap_or_default()
+    }
+
     /// Whether a stored time line is valid; a damaged one would panic later.
     pub(crate) fn is_sound(&self) -> bool {
         let widths = FIRST_WIDTH..=Nanos(u64::MAX / MAX_INTERVALS as u64);

@@ -4,6 +4,7 @@
 //! the laboratory counts instructions, and another way to make the call would shift its figures.
 
 use latlab_core::time::Nanos;
+use std::io;
 
 const MONOTONIC: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
@@ -37,26 +38,39 @@ fn read(clock: libc::clockid_t) -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Sleeps until `wake`. False if a signal ended the sleep.
+/// Sleeps until `wake`, for a pause. False if it ended early: a signal came, or it was refused. A
+/// task that measures or has real-time priority calls [`wait_until`].
 #[inline]
 pub fn sleep_until(wake: Nanos) -> bool {
-    sleep(wake, libc::TIMER_ABSTIME)
+    wait_until(wake).unwrap_or(false)
+}
+
+/// Sleeps for at least `length`, for a pause. False if it ended early, as that of [`sleep_until`].
+#[inline]
+pub fn sleep_for(length: Nanos) -> bool {
+    wait_for(length).unwrap_or(false)
+}
+
+/// Sleeps until `wake`. False if a signal ended the sleep.
+///
+/// # Errors
+///
+/// There was no sleep, nor will there be one if it is repeated, as where a filter denies the system
+/// call.
+#[inline]
+pub fn wait_until(wake: Nanos) -> io::Result<bool> {
+    wait_on(MONOTONIC, wake, libc::TIMER_ABSTIME)
 }
 
 /// Sleeps for at least `length`, passed to the kernel as a relative time. False if a signal ended
-/// the sleep.
+/// the sleep; errors as those of [`wait_until`].
 #[inline]
-pub fn sleep_for(length: Nanos) -> bool {
-    sleep(length, 0)
+pub fn wait_for(length: Nanos) -> io::Result<bool> {
+    wait_on(MONOTONIC, length, 0)
 }
 
 #[inline]
-fn sleep(time: Nanos, flags: libc::c_int) -> bool {
-    sleep_on(MONOTONIC, time, flags)
-}
-
-#[inline]
-fn sleep_on(clock: libc::clockid_t, time: Nanos, flags: libc::c_int) -> bool {
+fn wait_on(clock: libc::clockid_t, time: Nanos, flags: libc::c_int) -> io::Result<bool> {
     let (time, remaining) = (timespec(time), std::ptr::null_mut::<libc::timespec>());
     // Not the C library's clock_nanosleep(): that is a cancellation point, whose work after the
     // wake-up would be part of every sample.
@@ -64,7 +78,13 @@ fn sleep_on(clock: libc::clockid_t, time: Nanos, flags: libc::c_int) -> bool {
     let answer = unsafe {
         libc::syscall(libc::SYS_clock_nanosleep, clock, flags, &raw const time, remaining)
     };
-    answer == 0
+    if answer == 0 { Ok(true) } else { not_slept() }
+}
+
+/// Why the last sleep of this thread did not end at its time.
+#[cold]
+fn not_slept() -> io::Result<bool> {
+    crate::interrupted("clock_nanosleep(2)")
 }
 
 /// A clock that can be set, read as if it had been at the time of `CLOCK_MONOTONIC` when this was
@@ -89,7 +109,13 @@ impl SettableClock {
     }
 
     fn of(id: libc::clockid_t) -> SettableClock {
-        SettableClock { id, ahead: read(id) - now() }
+        // Another task may run between two readings: the closest of several count.
+        let readings = (0..5).map(|_| {
+            let (before, there, after) = (now(), read(id), now());
+            (after - before, there - before)
+        });
+        let (_, ahead) = readings.min().unwrap_or_default();
+        SettableClock { id, ahead }
     }
 
     /// The time now.
@@ -98,11 +124,40 @@ impl SettableClock {
         read(self.id) - self.ahead
     }
 
-    /// Sleeps until `wake`. False if a signal ended the sleep.
+    /// Sleeps until `wake`. False if a signal ended the sleep; errors as those of [`wait_until`].
+    ///
+    /// Where the clock is set back meanwhile, that is as much later: a [`crate::clock_watch::ClockWatch`] tells it.
     #[inline]
-    pub fn sleep_until(self, wake: Nanos) -> bool {
-        sleep_on(self.id, wake + self.ahead, libc::TIMER_ABSTIME)
+    pub fn wait_until(self, wake: Nanos) -> io::Result<bool> {
+        wait_on(self.id, wake + self.ahead, libc::TIMER_ABSTIME)
     }
+
+    /// The same clock, read from now on as if it had been at the time of `CLOCK_MONOTONIC` now.
+    #[must_use]
+    pub fn read_anew(self) -> SettableClock {
+        SettableClock::of(self.id)
+    }
+
+    /// By how much it was set since it was read as `CLOCK_MONOTONIC`, all steps together; steps up to
+    /// `slewed` do not count.
+    pub fn step(self, slewed: Nanos) -> Option<Step> {
+        // Another task may run between two of these.
+        let (before, there, after) = (now(), self.now(), now());
+        match there {
+            _ if there > after + slewed => Some(Step::Ahead(there - after)),
+            _ if there + slewed < before => Some(Step::Back(before - there)),
+            _ => None,
+        }
+    }
+}
+
+/// By how much a clock was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Ahead by this time.
+    Ahead(Nanos),
+    /// Back by this time.
+    Back(Nanos),
 }
 
 /// Spins until `end`. Returns the first reading of the clock that is not before it.
@@ -190,9 +245,29 @@ mod tests {
     fn settable_clocks_are_read_as_the_monotonic_clock() {
         for clock in [SettableClock::realtime(), SettableClock::tai()] {
             let begin = now();
-            assert!(clock.sleep_until(clock.now() + Nanos::from_millis(2)));
+            assert!(clock.wait_until(clock.now() + Nanos::from_millis(2)).unwrap());
             assert!(now() >= begin + Nanos::from_millis(1), "{clock:?}");
         }
+    }
+
+    #[test]
+    fn clock_that_was_set_is_told_by_its_step() {
+        let clock = SettableClock::realtime();
+        let second = Nanos::from_secs(1);
+        let slewed = Nanos::from_millis(1);
+        // As it is read after it was set by a second.
+        let ahead = SettableClock { ahead: clock.ahead - second, ..clock };
+        let back = SettableClock { ahead: clock.ahead + second, ..clock };
+        assert!(matches!(ahead.step(slewed), Some(Step::Ahead(_))));
+        assert!(matches!(back.step(slewed), Some(Step::Back(_))));
+        assert_eq!(ahead.read_anew().step(slewed), None);
+    }
+
+    #[test]
+    fn refused_sleep_is_an_error_and_not_a_signal() {
+        let refused = wait_on(-1, Nanos(0), 0).unwrap_err();
+        assert!(refused.to_string().starts_with("clock_nanosleep(2): "), "{refused}");
+        assert!(wait_on(MONOTONIC, Nanos(0), 0).unwrap());
     }
 
     #[test]

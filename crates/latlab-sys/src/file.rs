@@ -56,6 +56,16 @@ pub fn free_space(directory: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// Whether the file system of this file has no room for a megabyte, so that an access to a mapping of the
+/// file may kill a process (SIGBUS).
+pub fn is_on_full_disk(file: &File) -> bool {
+    let is_full = |stat: rustix::fs::StatVfs| {
+        // A file in memory belongs to a file system without a size.
+        stat.f_blocks > 0 && stat.f_bavail.saturating_mul(stat.f_frsize) < 1 << 20
+    };
+    rustix::fs::fstatvfs(file).is_ok_and(is_full)
+}
+
 /// Copies the contents of `from` to the empty file `to`, which has holes where `from` has pages of
 /// zeros or holes.
 pub fn copy_sparse(from: &File, to: &File) -> io::Result<()> {

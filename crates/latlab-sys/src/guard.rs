@@ -83,6 +83,19 @@ pub struct Restored {
     pub value: String,
 }
 
+/// A knob that does not have the value that was set: another program has changed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The name of the knob.
+    pub knob: String,
+    /// The value that was set.
+    pub set: String,
+    /// The file in which it has another value.
+    pub path: PathBuf,
+    /// The value there.
+    pub now: String,
+}
+
 impl Unrestored {
     /// A journal that lists what was restored, and can't be changed. `is_needed` if it also lists what
     /// was not.
@@ -183,6 +196,24 @@ impl Guard {
         let knobs = self.behind.join(", ");
         let folder = self.root.path(FOLDER).display().to_string();
         self.rewrite().map_err(|error| GuardError::JournalOutdated { knobs, folder, error })
+    }
+
+    /// The knobs that do not have the values that were last set, each with one of its files. Knobs that
+    /// a part of the run changes again and again, files that can't be read, and threads are left out.
+    pub fn replaced(&self) -> Vec<Replaced> {
+        let mut all: Vec<Replaced> = Vec::new();
+        let entries = &self.content.entries;
+        for (at, entry) in entries.iter().enumerate() {
+            let is_last = !entries[at + 1..].iter().any(|newer| newer.same_knob(entry));
+            let other = if is_last { entry.other_value() } else { None };
+            if let Some((set, now)) = other
+                && !all.iter().any(|known| known.knob == entry.knob)
+            {
+                let (knob, path) = (entry.knob.clone(), entry.path.clone());
+                all.push(Replaced { knob, set, path, now });
+            }
+        }
+        all
     }
 
     /// Restores everything, and returns the changes that were made. A knob that another program has

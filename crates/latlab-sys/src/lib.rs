@@ -12,6 +12,7 @@ pub mod capabilities;
 pub mod cgroup;
 pub mod claim;
 pub mod clock;
+pub mod clock_watch;
 pub mod console;
 pub mod cpu;
 pub mod descriptor;
@@ -54,6 +55,7 @@ pub mod signal;
 pub mod socket;
 pub mod sound;
 pub mod start_barrier;
+pub mod stdout;
 pub mod terminal;
 #[cfg(test)]
 mod testing;
@@ -68,6 +70,16 @@ pub const EPERM: i32 = libc::EPERM;
 pub const EBUSY: i32 = libc::EBUSY;
 /// Error number of "invalid argument".
 pub const EINVAL: i32 = libc::EINVAL;
+
+/// The answer of a wait that has just failed: false where a signal has ended it; otherwise the error, with
+/// the name of the wait.
+pub(crate) fn interrupted(wait: &str) -> std::io::Result<bool> {
+    let error = std::io::Error::last_os_error();
+    match error.kind() {
+        std::io::ErrorKind::Interrupted => Ok(false),
+        kind => Err(std::io::Error::new(kind, format!("{wait}: {error}"))),
+    }
+}
 
 /// The result of a call of the C library that returns a negative number where it fails.
 pub(crate) fn checked(answer: libc::c_int) -> std::io::Result<libc::c_int> {

@@ -37,6 +37,20 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// Checks that the kernel gives random numbers, without which the standard library panics.
+///
+/// # Errors
+///
+/// `getrandom(2)` fails, and is not merely unknown or denied: there is `/dev/urandom` then.
+pub fn check_random() -> io::Result<()> {
+    use rustix::io::Errno;
+    use rustix::rand::{GetRandomFlags, getrandom};
+    match getrandom(&mut [0_u8; 8], GetRandomFlags::NONBLOCK) {
+        Ok(_) | Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The limit on the stack of this process (`RLIMIT_STACK`), in bytes; none where there is no limit.
 pub fn stack_limit() -> Option<u64> {
     rustix::process::getrlimit(Resource::Stack).current

@@ -108,18 +108,25 @@ pub fn send_to_thread(thread_id: i32) {
 }
 
 /// Waits until another thread sends this one the signal of [`send_to_thread`]. False if another
-/// signal ended the wait.
+/// signal ended the wait; an error where the kernel refuses to wait.
 #[inline]
-pub fn await_thread_signal() -> bool {
+pub fn await_thread_signal() -> io::Result<bool> {
     wait_for(thread_signal())
 }
 
-/// Waits for a blocked signal. False if another signal ended the wait.
+/// Waits for a blocked signal. False if another signal ended the wait; an error where the kernel
+/// refuses to wait.
 #[inline]
-pub(crate) fn wait_for(signal: libc::c_int) -> bool {
+pub(crate) fn wait_for(signal: libc::c_int) -> io::Result<bool> {
     let set = set_of(&[signal]);
     // SAFETY: the set is valid; the signal's data are not asked for.
-    unsafe { libc::sigwaitinfo(&raw const set, std::ptr::null_mut()) == signal }
+    let received = unsafe { libc::sigwaitinfo(&raw const set, std::ptr::null_mut()) };
+    if received == signal { Ok(true) } else { not_received() }
+}
+
+#[cold]
+fn not_received() -> io::Result<bool> {
+    crate::interrupted("sigwaitinfo(3)")
 }
 
 /// Whether this process was asked to terminate.

@@ -60,17 +60,18 @@ impl Timer {
     }
 
     /// Waits for the next expiry. Returns the number of expiries missed before it, which the kernel
-    /// does not report for `setitimer`; None if a signal ended the wait.
+    /// does not report for `setitimer`; None if a signal ended the wait. An error where the kernel
+    /// refuses to wait.
     #[inline]
-    pub fn wait(&self) -> Option<u64> {
-        match &self.0 {
-            TimerKind::Interval => wait_for(libc::SIGALRM).then_some(0),
-            TimerKind::Posix(id) => wait_for(posix_timer_signal()).then(|| {
+    pub fn wait(&self) -> io::Result<Option<u64>> {
+        Ok(match &self.0 {
+            TimerKind::Interval => wait_for(libc::SIGALRM)?.then_some(0),
+            TimerKind::Posix(id) => wait_for(posix_timer_signal())?.then(|| {
                 // SAFETY: the timer exists until drop.
                 u64::try_from(unsafe { libc::timer_getoverrun(*id) }).unwrap_or(0)
             }),
-            TimerKind::Fd(fd) => expiries(fd).map(|expiries| expiries.saturating_sub(1)),
-        }
+            TimerKind::Fd(fd) => expiries(fd)?.map(|expiries| expiries.saturating_sub(1)),
+        })
     }
 }
 
@@ -104,9 +105,10 @@ impl Alarm {
         Ok(())
     }
 
-    /// Waits until it has expired. False if a signal ended the wait.
-    pub fn wait(&self) -> bool {
-        expiries(&self.0).is_some()
+    /// Waits until it has expired. False if a signal ended the wait; an error where the kernel refuses
+    /// to wait.
+    pub fn wait(&self) -> io::Result<bool> {
+        expiries(&self.0).map(|expiries| expiries.is_some())
     }
 }
 
@@ -117,11 +119,16 @@ fn timer_file() -> io::Result<OwnedFd> {
 /// Waits for the next expiry. Returns the number of expiries since the last wait; None if a signal
 /// ended the wait.
 #[inline]
-fn expiries(fd: &OwnedFd) -> Option<u64> {
+fn expiries(fd: &OwnedFd) -> io::Result<Option<u64>> {
     let mut expiries = [0u8; 8];
     // SAFETY: the buffer has the eight bytes that reading a timer returns.
     let read = unsafe { libc::read(fd.as_raw_fd(), expiries.as_mut_ptr().cast(), 8) };
-    (read == 8).then(|| u64::from_ne_bytes(expiries))
+    if read == 8 { Ok(Some(u64::from_ne_bytes(expiries))) } else { not_read() }
+}
+
+#[cold]
+fn not_read() -> io::Result<Option<u64>> {
+    crate::interrupted("reading a timer").map(|_| None)
 }
 
 fn set_itimer(period: Nanos) -> io::Result<()> {
@@ -146,8 +153,8 @@ mod tests {
         let later = clock::now() + Nanos::from_millis(20);
         alarm.set(Nanos(1)).unwrap();
         alarm.set(later).unwrap();
-        assert!(alarm.wait() && clock::now() >= later, "the first setting is cancelled");
+        assert!(alarm.wait().unwrap() && clock::now() >= later, "the first setting is cancelled");
         alarm.set(later).unwrap();
-        assert!(alarm.wait(), "a time that has passed expires at once");
+        assert!(alarm.wait().unwrap(), "a time that has passed expires at once");
     }
 }

@@ -37,8 +37,10 @@ pub(crate) use part::part;
 
 use self::width::Width;
 use crate::message::Stream;
+use latlab_core::brief;
 use latlab_core::record::{Record, Series};
 use latlab_core::time::Nanos;
+use latlab_sys::stdout;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -47,7 +49,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Writes a message to stderr.
 pub(crate) fn say(sentence: &str) {
     // If this fails, there is nowhere to report it.
-    let message = Width::of_stderr().lay_out(&format!("latlab: {}", harmless(sentence)));
+    let sentence = harmless(&brief::message(sentence));
+    let message = Width::of_stderr().lay_out(&format!("latlab: {sentence}"));
     let _ = writeln!(std::io::stderr().lock(), "{message}");
 }
 
@@ -72,20 +75,29 @@ pub(crate) fn is_unread() -> bool {
 /// Writes a result with latlab's own escape sequences to stdout. All texts from elsewhere in it are
 /// [`printable`].
 pub(crate) fn put_styled(result: &str) -> crate::failure::Result<()> {
+    if result.is_empty() {
+        return Ok(());
+    }
+    if stdout::was_closed() {
+        return Err(crate::failure::failed(UNWRITTEN, "it is closed"));
+    }
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(result.as_bytes()).and_then(|()| stdout.flush()) {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
             UNREAD.store(true, Relaxed);
             Ok(())
         }
-        Err(e) => Err(crate::failure::failed("the result can't be written to stdout", e)),
+        Err(e) => Err(crate::failure::failed(UNWRITTEN, e)),
         Ok(()) => Ok(()),
     }
 }
 
+const UNWRITTEN: &str = "the result can't be written to stdout";
+
 /// Forwards output of a program on another machine.
 pub(crate) fn pass(stream: Stream, bytes: &[u8]) -> std::io::Result<()> {
     match stream {
+        Stream::Stdout if stdout::was_closed() => Err(std::io::Error::other("stdout is closed")),
         Stream::Stdout => {
             std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush())
         }

@@ -44,6 +44,12 @@ pub fn main() -> ExitCode {
         format::say("the limit on its stack is too low: run ulimit -s 1024");
         return ExitCode::from(2);
     }
+    if let Err(error) = process::check_random() {
+        format::say(&format!(
+            "the kernel gives no random numbers, which latlab needs: getrandom(2): {error}"
+        ));
+        return ExitCode::from(2);
+    }
     // Otherwise a full limit ends latlab as it ends any program.
     let _ = signal::survive_file_size_limit();
     match commands::dispatch(std::env::args_os()) {

@@ -35,6 +35,7 @@ use latlab_core::plan::Plan;
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Figure, Record, Warning};
 use latlab_core::time::Nanos;
+use latlab_sys::clock_watch::ClockWatch;
 use latlab_sys::cpu::Affinity;
 use latlab_sys::signal::Signals;
 use life::run_thread;
@@ -98,6 +99,8 @@ pub(crate) struct Rig<'a> {
     watch: &'a mut dyn Watch,
     /// Receives each sample while it is measured.
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// Watches the clock of the samples, where it can be set: a thread that sleeps is interrupted then.
+    pub(crate) clock: Option<ClockWatch>,
     /// Makes a record of the results so far, once a minute.
     pub(crate) keeping: Option<Keeping<'a>>,
     /// Results of each measuring thread, probe by probe.
@@ -134,6 +137,7 @@ impl<'a> Rig<'a> {
             signals,
             watch,
             observer: None,
+            clock: None,
             keeping: None,
             measured: Vec::new(),
             figures: Vec::new(),

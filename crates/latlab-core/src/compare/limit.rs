@@ -85,7 +85,7 @@ impl Comparison {
         checked(judge(&limit.claim, figures))
     }
 
-    /// Says how many runs that the claim depends on lost a load or a measured CPU, if any did.
+    /// Says how many runs that the claim depends on lost a load, a measured CPU or a setting, if any did.
     fn lost_for(&self, claim: &Claim, known: &[NamedValue]) -> Option<String> {
         let is_of_first = |name: &str| {
             name.starts_with("baseline.") || name.split('.').any(|word| word == "ratio")
@@ -95,13 +95,13 @@ impl Comparison {
         self.lost_runs(needs_first)
     }
 
-    /// Says how many runs of B and, if `also_a`, of A lost a load or a measured CPU, if any did.
+    /// Says how many runs of B and, if `also_a`, of A lost a load, a measured CPU or a setting, if any did.
     pub fn lost_runs(&self, also_a: bool) -> Option<String> {
         let (a, b) = self.lost_part;
         let sides = [("A", if also_a { a } else { 0 }), ("B", b)].into_iter();
         let words = sides.filter(|(_, lost)| *lost > 0).map(|(side, lost)| {
             let runs = if lost == 1 { "run" } else { "runs" };
-            format!("{lost} {runs} of {side} lost a load or a measured CPU")
+            format!("{lost} {runs} of {side} lost a load, a measured CPU or a setting")
         });
         let words: Vec<String> = words.collect();
         (!words.is_empty()).then(|| words.join("; "))

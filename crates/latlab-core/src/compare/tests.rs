@@ -489,7 +489,7 @@ fn limit_over_runs_that_lost_a_load_is_not_measured() {
         (held.outcome, held.ground)
     };
     let (own, both) = ("cyclic.p50 > 1s", "cyclic.p50 > baseline * 2");
-    let ground = "2 runs of B lost a load or a measured CPU".to_owned();
+    let ground = "2 runs of B lost a load, a measured CPU or a setting".to_owned();
     assert_eq!(outcome(&whole, &lossy, own), (NotMeasured, ground));
     assert_eq!(outcome(&lossy, &whole, own).0, Within, "A has no part in it");
     assert_eq!(outcome(&lossy, &whole, both).0, NotMeasured);

@@ -1,7 +1,8 @@
 //! Reading and writing of records as JSON.
 
 use super::explained::Explained;
-use super::{Record, SCHEMA};
+use super::{Record, SCHEMA, Sample, Series};
+use crate::brief;
 use serde::Deserialize;
 
 /// Why a text is not a valid record.
@@ -37,6 +38,10 @@ pub enum RecordError {
     TooNew(u64),
 }
 
+/// The most steps of correcting the distributions of a record for missed periods, to check them: a fraction of
+/// a second.
+const MOST_STEPS: u64 = 100_000_000;
+
 /// The largest number of series in a record. A run of ten probes on 512 CPUs has half as many.
 const MOST_SERIES: usize = 10_000;
 
@@ -53,9 +58,17 @@ fn not_a_record(text: &str) -> RecordError {
         Err(e) if e.is_eof() && text.trim_start().starts_with('{') => {
             RecordError::CutShort { line: e.line(), column: e.column() }
         }
-        Err(e) => RecordError::Foreign(e.to_string()),
+        Err(e) => foreign(&e),
         Ok(_) => RecordError::Foreign("it has no schema".to_owned()),
     }
+}
+
+/// The error may repeat a value of the text; its place stays.
+fn foreign(error: &serde_json::Error) -> RecordError {
+    let (text, place) =
+        (error.to_string(), format!(" at line {} column {}", error.line(), error.column()));
+    let what = text.strip_suffix(&place).unwrap_or(&text);
+    RecordError::Foreign(format!("{}{place}", brief::text(what)))
 }
 
 impl Record {
@@ -67,8 +80,7 @@ impl Record {
             newer if newer > u64::from(SCHEMA) => return Err(RecordError::TooNew(newer)),
             _ => {}
         }
-        let record: Record =
-            serde_json::from_str(text).map_err(|e| RecordError::Foreign(e.to_string()))?;
+        let record: Record = serde_json::from_str(text).map_err(|e| foreign(&e))?;
         record.check()?;
         Ok(record)
     }
@@ -91,14 +103,15 @@ impl Record {
     /// Returns the first inconsistent part and its inconsistency, if there is one.
     fn flaw(&self) -> Option<(String, String)> {
         let part = |kind: &str, n: usize, name: &str, cpu: u32| {
-            format!("{kind} {n} ({name} on CPU {cpu})")
+            format!("{kind} {n} ({} on CPU {cpu})", brief::text(name))
         };
         if self.series.len() > MOST_SERIES {
             let why = format!("it has {} series, more than {MOST_SERIES}", self.series.len());
             return Some(("series".to_owned(), why));
         }
+        let mut steps_left = MOST_STEPS;
         let of_series = self.series.iter().enumerate().find_map(|(n, series)| {
-            Some((part("series", n, &series.probe, series.cpu), series.flaw()?))
+            Some((part("series", n, &series.probe, series.cpu), series.flaw(&mut steps_left)?))
         });
         let of_scans = || {
             self.scans.iter().enumerate().find_map(|(n, scan)| {
@@ -107,7 +120,8 @@ impl Record {
         };
         let of_samples = || {
             self.worst.iter().enumerate().find_map(|(n, sample)| {
-                Some((part("worst", n, &sample.probe, sample.cpu), sample.flaw()?.to_owned()))
+                let flaw = sample.flaw().or_else(|| self.misfit(sample));
+                Some((part("worst", n, &sample.probe, sample.cpu), flaw?.to_owned()))
             })
         };
         let of_explained = || {
@@ -115,5 +129,24 @@ impl Record {
             Some(("explained".to_owned(), why.to_owned()))
         };
         of_series.or_else(of_scans).or_else(of_samples).or_else(of_explained)
+    }
+
+    /// Returns why a sample can't be one of the series of its probe and CPU, if it can't.
+    fn misfit(&self, sample: &Sample) -> Option<&'static str> {
+        // What explains a sample has clocks of its own.
+        if sample.unexplained.is_some() || !sample.causes.is_empty() || sample.path.is_some() {
+            return None;
+        }
+        let is_origin = |one: &&Series| (&one.probe, one.cpu) == (&sample.probe, sample.cpu);
+        let origins: Vec<&Series> = self.series.iter().filter(is_origin).collect();
+        let max = origins.iter().map(|one| one.max).max()?;
+        if sample.latency > max {
+            return Some("it is above the maximum of its series");
+        }
+        // The explanations of a run that has not ended may be newer than its time lines.
+        let is_unfinished = self.warnings.iter().any(|one| one.code == "unfinished");
+        let ends = origins.iter().map(|one| one.timeline.end() + one.timeline.width());
+        let is_late = ends.max().is_some_and(|end| sample.at > end);
+        (is_late && !is_unfinished).then_some("it is after the end of its series")
     }
 }

@@ -122,6 +122,12 @@ impl Series {
 
     /// Sets the distribution and all values derived from it and from the counts.
     pub fn set_histogram(&mut self, histogram: &Histogram) {
+        self.derive(histogram);
+        self.hdr = histogram.encode();
+    }
+
+    /// Sets all values derived from the distribution and from the counts.
+    fn derive(&mut self, histogram: &Histogram) {
         let missed = self.counts.missed > 0;
         let interval = self.interval.filter(|_| missed);
         let corrected = interval.map(|interval| histogram.corrected(interval));
@@ -132,7 +138,6 @@ impl Series {
         self.sum = histogram.sum();
         self.quantiles = histogram.quantiles();
         self.corrected = corrected.as_ref().unwrap_or(histogram).quantiles();
-        self.hdr = histogram.encode();
     }
 
     /// Whether it comes from a scan, which chooses its moments: its distribution depends on that
@@ -177,8 +182,10 @@ impl Series {
         Ok(())
     }
 
-    /// Returns an inconsistency, if there is one: a record is accepted only if its parts agree.
-    pub(super) fn flaw(&self) -> Option<String> {
+    /// Returns an inconsistency, if there is one: a record is accepted only if its parts agree. What
+    /// takes more than `steps` steps to correct for missed periods is not recomputed; those that were taken
+    /// are subtracted.
+    pub(super) fn flaw(&self, steps_left: &mut u64) -> Option<String> {
         let histogram = match self.histogram() {
             Ok(histogram) => histogram,
             Err(damaged) => return Some(damaged.to_string()),
@@ -196,12 +203,49 @@ impl Series {
         if self.interval.is_some_and(|interval| interval < SHORTEST_INTERVAL) {
             return Some(format!("its interval is shorter than {SHORTEST_INTERVAL}"));
         }
-        if self.interval.is_some_and(|interval| steps(&histogram, interval) > MOST_STEPS) {
+        let steps = self.interval.map_or(0, |interval| steps(&histogram, interval));
+        if steps > MOST_STEPS {
             return Some(format!(
                 "correcting it for missed periods takes more than {MOST_STEPS} steps"
             ));
         }
-        (!self.timeline.is_sound()).then(|| "its time line is inconsistent".to_owned())
+        let may_correct = self.counts.missed == 0 || steps <= *steps_left;
+        if may_correct && self.counts.missed > 0 {
+            *steps_left -= steps;
+        }
+        self.disagreement(&histogram, may_correct).map(str::to_owned)
+    }
+
+    /// Returns which of its values can't be true, if one can't. Values corrected for missed periods are
+    /// only recomputed if they `may_correct`.
+    fn disagreement(&self, histogram: &Histogram, may_correct: bool) -> Option<&'static str> {
+        if !histogram.is_sound() {
+            return Some("its minimum, its maximum or its sum is not that of its histogram");
+        }
+        let interval = self.interval.filter(|_| may_correct);
+        let mut derived = Series { interval, counts: self.counts, ..Series::default() };
+        derived.derive(histogram);
+        let values = |one: &Series| (one.min, one.max, one.mean, one.quantiles);
+        // Floating-point numbers are not rounded alike by all processors.
+        let rounded = Nanos(1 + derived.stddev.0 / 1_000_000);
+        if values(self) != values(&derived) || self.stddev.0.abs_diff(derived.stddev.0) > rounded.0
+        {
+            return Some("its mean, its deviation or its quantiles are not those of its histogram");
+        }
+        if may_correct && self.corrected != derived.corrected {
+            return Some("its corrected quantiles are not those of its histogram");
+        }
+        if self.counts.below_zero > self.counts.recorded {
+            return Some("more samples came early than were recorded");
+        }
+        let period = self.interval.unwrap_or(SHORTEST_INTERVAL);
+        if self.counts.missed.checked_mul(period.0).is_none() {
+            return Some("it missed more periods than pass in 500 years");
+        }
+        if !self.timeline.is_sound() {
+            return Some("its time line is inconsistent");
+        }
+        (self.timeline.max() > self.max).then_some("its time line is above its maximum")
     }
 }
 

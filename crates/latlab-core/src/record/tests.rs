@@ -287,9 +287,9 @@ fn distribution_that_takes_hours_to_correct_is_refused() {
     let counts = Counts { recorded: 600, ..Counts::default() };
     let mut series = Series { interval: Some(Nanos::from_micros(1)), counts, ..Series::default() };
     series.set_histogram(&histogram);
-    assert!(series.flaw().is_some_and(|flaw| flaw.contains("missed periods")));
+    assert!(series.flaw(&mut 0).is_some_and(|flaw| flaw.contains("missed periods")));
     series.interval = Some(Nanos::from_millis(10));
-    assert_eq!(series.flaw(), None);
+    assert_eq!(series.flaw(&mut 0), None);
 }
 
 #[test]

@@ -185,6 +185,14 @@ impl Entry {
         }
     }
 
+    /// The value that was set, and the other one that the file has now. None where it has the one that
+    /// was set or any value may be this run's, and for a thread.
+    pub(super) fn other_value(&self) -> Option<(String, String)> {
+        let set = self.set.clone().filter(|_| self.thread.is_none())?;
+        let now = self.value().ok()??;
+        (now != set).then_some((set, now))
+    }
+
     /// This entry with the value that the file has after latlab could not restore it: the kernel may
     /// have kept another one than was written, which is no other program's change.
     fn still_ours(mut self) -> Entry {

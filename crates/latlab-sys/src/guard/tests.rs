@@ -2,6 +2,7 @@
 
 mod fair_server;
 mod journals;
+mod replaced;
 mod threads;
 
 use super::*;

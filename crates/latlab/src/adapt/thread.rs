@@ -25,6 +25,8 @@ struct Flags {
     stop: AtomicBool,
     /// The thread has ended.
     ended: AtomicBool,
+    /// What it took is not worth a message: the daemon could not start.
+    abandoned: AtomicBool,
 }
 
 impl Adapting {
@@ -51,7 +53,7 @@ impl Adapting {
         let shared = Arc::clone(&flags);
         let thread = Builder::new()
             .name("adapt".to_owned())
-            .spawn(move || report_end(&shared, || run(adapter, &shared.stop)))
+            .spawn(move || report_end(&shared, || run(adapter, &shared)))
             .map_err(|e| failed("the adaptation thread", e))?;
         Ok((Adapting { thread: Some(thread), flags }, meter))
     }
@@ -69,6 +71,7 @@ impl Adapting {
 
     /// Ends the thread after this failure, and adds to it that not everything could be restored.
     pub(super) fn abandon(self, failure: Failure) -> Failure {
+        self.flags.abandoned.store(true, Relaxed);
         let unrestored = (!self.end().complete).then(|| "what mechanisms have changed".to_owned());
         failure.with_unrestored(Failure::unrestored(unrestored.as_slice()))
     }
@@ -105,19 +108,21 @@ impl Drop for SetEnded<'_> {
     }
 }
 
-fn run(mut adapter: Adapter, stop: &AtomicBool) -> Adapted {
+fn run(mut adapter: Adapter, flags: &Flags) -> Adapted {
     let logger = adapter.reporter().logger().clone();
     adapter.run_in_this_thread();
     let began = clock::now();
-    while !stop.load(Relaxed) {
+    while !flags.stop.load(Relaxed) {
         adapter.wait();
-        if !stop.load(Relaxed) {
+        if !flags.stop.load(Relaxed) {
             adapter.step();
         }
     }
     let (cpu, time) = (clock::thread_cpu_time(), clock::now() - began);
     let result = adapter.finish();
-    logger.log(&format!("adapting took {cpu} of CPU time in {time}"));
+    if !flags.abandoned.load(Relaxed) {
+        logger.log(&format!("adapting took {cpu} of CPU time in {time}"));
+    }
     result
 }
 

@@ -102,7 +102,7 @@ impl Window {
             None => self.next_start(clock::now(), 0),
             Some(offset) => self.arm(offset)?,
         };
-        sleep_until_shortly_before(begin);
+        sleep_until_shortly_before(begin)?;
         self.times.0.note(BEGIN, Nanos(0));
         self.times.0.note(BEGIN, clock::spin_until(begin));
         Ok(())
@@ -210,12 +210,13 @@ fn ticks() -> Option<Ticks> {
 }
 
 /// Sleeps, if the wait for `begin` is long.
-fn sleep_until_shortly_before(begin: Nanos) {
+fn sleep_until_shortly_before(begin: Nanos) -> io::Result<()> {
     // Where timers fire at ticks only, a sleep may take two ticks longer than requested.
     let wake = begin - Nanos(3 * clock::resolution().0) - LEAD;
     if wake > clock::now() + SPIN_AT_MOST {
-        clock::sleep_until(wake);
+        clock::wait_until(wake)?;
     }
+    Ok(())
 }
 
 /// The moment that is `offset` after another one, or before it.

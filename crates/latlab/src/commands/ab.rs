@@ -11,7 +11,7 @@ use crate::format::{self, comparison, text};
 use latlab_core::compare::turns::{self, Look};
 use latlab_core::compare::{self, Comparison, Latency};
 use latlab_core::plan::Plan;
-use latlab_core::record::Record;
+use latlab_core::record::{Record, settings_turned};
 use latlab_sys::file::write_atomically;
 use latlab_sys::signal::Signals;
 use std::path::PathBuf;
@@ -34,8 +34,9 @@ Examples:
 /// compared like the others.
 ///
 /// Exit codes: 0 success, whatever the verdict; 1 a sample of a side was above its --stop-above or
-/// --fail-above; 2 failure, or a load or CPU of a run was lost; 3 this machine lacks something that a
-/// side needs; 4 it was ended early (Ctrl-C). The pairs measured before that are compared.
+/// --fail-above; 2 failure, a load or CPU of a run was lost, or another program turned what a side
+/// sets; 3 this machine lacks something that a side needs; 4 it was ended early (Ctrl-C). The pairs
+/// measured before that are compared, unless a setting was turned.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = "latlab ab [OPTIONS] -- run [OPTIONS] -- run [OPTIONS]")]
 pub(super) struct Ab {
@@ -264,9 +265,21 @@ impl Side {
         match outcome.check_whole() {
             Ok(()) => self.records.push(outcome.record),
             Err(Failure::CutShort(_)) => return Ok(Turn::Interrupted),
+            Err(failure) if outcome.record.setting_changed().is_some() => {
+                return Err(self.refuse(failure));
+            }
             Err(failure) => return Err(failure),
         }
-        Ok(Turn::Whole)
+        match settings_turned(&plan.settings, &self.records) {
+            Some(why) => Err(self.refuse(Failure::Failed(why))),
+            None => Ok(Turn::Whole),
+        }
+    }
+
+    /// Drops all runs, as another program has turned a setting, perhaps in earlier ones too.
+    fn refuse(&mut self, why: Failure) -> Failure {
+        self.records.clear();
+        why.about(&format!("side {}", self.name))
     }
 
     /// Fails if samples were above --fail-above.

@@ -29,9 +29,9 @@ Examples:
 /// maximum, and warns if the system is not configured for low latency.
 ///
 /// Exit codes: 0 success; 1 --stop-above ended the run, or a sample exceeded --fail-above; 2
-/// failure, or all CPUs, or with --fail-above one CPU or load, were lost; 3 this machine lacks
-/// something that a probe or load needs; 4 it was ended early (Ctrl-C), and the record has what was
-/// measured; from a guest (lab:, vm:) there is none.
+/// failure, or all CPUs, or with --fail-above one CPU or load, were lost, or another program changed
+/// what --set had set; 3 this machine lacks something that a probe or load needs; 4 it was ended
+/// early (Ctrl-C), and the record has what was measured; from a guest (lab:, vm:) there is none.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Run {

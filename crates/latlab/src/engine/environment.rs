@@ -11,7 +11,7 @@ use latlab_core::doctor;
 use latlab_core::machine::{Machine, SETCAP, TimeDomain};
 use latlab_core::plan::Plan;
 use latlab_core::record::{Change, Warning, Work};
-use latlab_sys::guard::{Guard, Unrestored};
+use latlab_sys::guard::{Guard, Replaced, Unrestored};
 use latlab_sys::machine::counters;
 use latlab_sys::memory::{self, Locked};
 use latlab_sys::root::Root;
@@ -79,6 +79,7 @@ impl Environment {
         let (work, ended_early) = self.workers.stop();
         let counters = counters::read(&self.root, &self.machine);
         let happened = counters.disturbances_since(&self.machine.counters);
+        let replaced = replaced(self.guard.replaced());
         let Undone { changes, warnings, unrestored } = undo(self.guard, self.adapting);
         let adapted = warnings.into_iter().map(|text| Warning::new("adapt", text));
         let happened = happened.into_iter().map(|text| Warning::new("machine-disturbed", text));
@@ -87,10 +88,22 @@ impl Environment {
             loads,
             work,
             changes,
-            warnings: adapted.chain(ended_early).chain(happened).collect(),
+            warnings: adapted.chain(ended_early).chain(happened).chain(replaced).collect(),
             unrestored,
         }
     }
+}
+
+/// Warnings that the run did not have what was set all the time.
+fn replaced(knobs: Vec<Replaced>) -> impl Iterator<Item = Warning> {
+    knobs.into_iter().map(|Replaced { knob, set, path, now }| {
+        let text = format!(
+            "the run did not have {knob}={set} all the time: another program, or the kernel, has \
+             changed {} to {now}",
+            path.display()
+        );
+        Warning::new("setting-changed", text)
+    })
 }
 
 /// What was changed, and restored where that was possible.

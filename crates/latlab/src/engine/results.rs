@@ -73,7 +73,9 @@ impl Results<'_> {
             None => aftermath.unrestored,
         };
         let above = stopped.or(exceeded).map(Failure::Worse);
-        let verdict = failure.or(above).or(unmeasured).or_else(|| undecided(&record));
+        let replaced = record.setting_changed().map(|one| Failure::Failed(one.text.clone()));
+        let verdict = failure.or(replaced).or(above).or(unmeasured);
+        let verdict = verdict.or_else(|| undecided(&record));
         Outcome { record, verdict }
     }
 }

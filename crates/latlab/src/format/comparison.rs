@@ -50,7 +50,7 @@ fn side(
     let mut text = format!("{letter}  {name} ({runs} {}", if runs == 1 { "run" } else { "runs" });
     for (counts, what) in [
         (comparison.cut_short, "ended before the plan did"),
-        (comparison.lost_part, "lost a load or a measured CPU"),
+        (comparison.lost_part, "lost a load, a measured CPU or a setting"),
         (comparison.stopped_above, "ended by --stop-above"),
     ] {
         if of(counts) > 0 {
@@ -273,7 +273,7 @@ mod tests {
         let compared = compare(&[run("page-faults", 1)], &b).unwrap();
         let shown = text("a", "b", &compared, &[], Width::UNLIMITED);
         let lines: Vec<&str> = shown.lines().take(2).collect();
-        let counts = "1 ended before the plan did; 1 lost a load or a measured CPU; 1 ended by \
+        let counts = "1 ended before the plan did; 1 lost a load, a measured CPU or a setting; 1 ended by \
                       --stop-above";
         assert_eq!(lines, ["A  a (1 run)", format!("B  b (3 runs; {counts})").as_str()]);
         let value: Value = serde_json::from_str(&json(&compared, &[])).unwrap();

@@ -90,6 +90,9 @@ mod tests {
         assert_eq!(case(&[], &lost, 1).outcome, TestOutcome::Skipped);
         assert_eq!(case(&[], &lost, 2).outcome, TestOutcome::Failed);
         assert_eq!(case(&lost, &[], 2).outcome, TestOutcome::Skipped);
-        assert_eq!(case(&[], &lost, 1).reason, "1 run of B lost a load or a measured CPU");
+        assert_eq!(
+            case(&[], &lost, 1).reason,
+            "1 run of B lost a load, a measured CPU or a setting"
+        );
     }
 }

@@ -44,7 +44,14 @@ pub(super) struct Stopped {
     pub(super) console: String,
 }
 
-/// Contents of `snapshot.json`.
+/// Contents of `snapshot.json`: facts, and the digest of the text of these facts alone.
+#[derive(Debug, Serialize, Deserialize)]
+struct Sealed {
+    #[serde(flatten)]
+    facts: Facts,
+    seal: String,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Facts {
     /// The name of its folder.
@@ -56,6 +63,22 @@ struct Facts {
     devices: String,
     #[serde(flatten)]
     stopped: Stopped,
+}
+
+impl Facts {
+    /// The text of `snapshot.json`.
+    fn sealed(self) -> io::Result<Vec<u8>> {
+        let seal = kernel::digest(&serde_json::to_vec(&self)?);
+        Ok(serde_json::to_vec_pretty(&Sealed { facts: self, seal })?)
+    }
+
+    /// The facts in this text; none unless each byte of it is as [`Facts::sealed`] wrote it.
+    fn unsealed(text: &[u8]) -> Option<Facts> {
+        let read: Sealed = serde_json::from_slice(text).ok()?;
+        let digest = kernel::digest(&serde_json::to_vec(&read.facts).ok()?);
+        let is_whole = read.seal == digest && serde_json::to_vec_pretty(&read).ok()? == text;
+        is_whole.then_some(read.facts)
+    }
 }
 
 /// Opens the snapshot with this key. None where there is none; an error where it can't be used.
@@ -72,7 +95,7 @@ fn open_within(folder: &Path, key: &str) -> io::Result<Option<Snapshot>> {
         facts => facts?,
     };
     let wrong = |name: &str| io::Error::other(format!("its file {name} is not as it was written"));
-    let read: Facts = serde_json::from_reader(&facts).map_err(|_| wrong(FACTS))?;
+    let read = Facts::unsealed(&file::contents(&facts)?).ok_or_else(|| wrong(FACTS))?;
     // QEMU maps it privately, and nevertheless opens it for writing.
     let memory = File::options().read(true).write(true).open(place.join(MEMORY))?;
     let devices = fs::read(place.join(DEVICES))?;
@@ -143,8 +166,7 @@ impl Draft {
             devices: kernel::digest(&devices),
             stopped,
         };
-        let text = serde_json::to_vec_pretty(&facts)?;
-        file::write_atomically(&self.folder.join(FACTS), &text)
+        file::write_atomically(&self.folder.join(FACTS), &facts.sealed()?)
     }
 
     /// Gives it its name, and removes the snapshots that exceed the limit and the drafts that killed
@@ -175,6 +197,7 @@ pub(crate) fn total() -> io::Result<(usize, u64)> {
 pub(crate) fn remove_of(kernel: &str) -> io::Result<()> {
     for kept in all(&folder()?) {
         let facts = fs::read(kept.place.join(FACTS)).unwrap_or_default();
+        // Whole or not: to remove one too many costs a boot.
         let facts: Option<Facts> = serde_json::from_slice(&facts).ok();
         if facts.is_some_and(|facts| facts.kernel == kernel) {
             clear(&kept.place)?;
@@ -308,6 +331,35 @@ mod tests {
         fs::rename(folder.join("other"), &place).unwrap();
         assert_eq!(why(folder), "its file snapshot.json is not as it was written");
         make(folder, "key").unwrap();
+        assert!(open_within(folder, "key").unwrap().is_some());
+    }
+
+    #[test]
+    fn snapshot_whose_facts_were_changed_anywhere_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let path = folder.join("key").join(FACTS);
+        make(folder, "key").unwrap();
+        let text = fs::read(&path).unwrap();
+        assert!(Facts::unsealed(&text).is_some());
+        for at in 0..text.len() {
+            let mut other = text.clone();
+            other[at] ^= 1;
+            assert!(Facts::unsealed(&other).is_none(), "byte {at}");
+        }
+        let text = String::from_utf8(text).unwrap();
+        for (was, is) in [
+            ("{", "{\"more\": 1,"),
+            ("\"01\"", "\"00\""),
+            ("\"debian\"", "\"other\""),
+            ("boots", "BUG: soft lockup"),
+        ] {
+            let changed = text.replacen(was, is, 1);
+            assert_ne!(changed, text);
+            file::write_atomically(&path, changed.as_bytes()).unwrap();
+            assert_eq!(why(folder), "its file snapshot.json is not as it was written", "{is}");
+        }
+        file::write_atomically(&path, text.as_bytes()).unwrap();
         assert!(open_within(folder, "key").unwrap().is_some());
     }
 

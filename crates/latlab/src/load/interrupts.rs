@@ -201,6 +201,6 @@ fn interrupt_by_device(driver: &Driver, busy: Nanos) -> io::Result<u64> {
 fn interrupt_by_timers(timers: &[Alarm], interval: Nanos) -> io::Result<u64> {
     let due = clock::now() + interval;
     timers.iter().try_for_each(|timer| timer.set(due))?;
-    let expired = timers.last().is_some_and(Alarm::wait);
+    let expired = timers.last().map_or(Ok(false), Alarm::wait)?;
     Ok(if expired { timers.len() as u64 } else { 0 })
 }

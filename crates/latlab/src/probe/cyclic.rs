@@ -7,7 +7,9 @@ use crate::rig::{Pacing, Phase, Rig, Sampler, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
-use latlab_sys::clock::{self, SettableClock};
+use latlab_sys::clock::{self, SettableClock, Step};
+use latlab_sys::clock_watch::ClockWatch;
+use std::io;
 
 /// Measures the time from the expiry of a thread's timer until the thread runs.
 ///
@@ -15,9 +17,10 @@ use latlab_sys::clock::{self, SettableClock};
 /// times are absolute and never re-phased: a late wake-up does not delay the next one, and each
 /// period without a wake-up of its own is counted as missed. This is the measurement of
 /// cyclictest, without the coordinated omission that hides a stall. On another clock a step forward
-/// of that clock is part of the latency, and the periods in it count as missed; after a step back the
-/// thread sleeps longer, which that clock does not show. A warning names the step, and --for does not
-/// end early.
+/// of that clock is part of the latency, and the periods in it count as missed; after a step back to
+/// more than a period before the next wake-up, the thread is woken within a second and begins new
+/// periods. A warning names the step, also where several cancel out, and --for ends neither early nor
+/// late.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cyclic {
     /// Time between two wake-ups
@@ -74,57 +77,63 @@ impl Probe for Cyclic {
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("timer expiry", "thread running")];
         let (began, settable) = (clock::now(), self.clock.settable());
+        rig.clock = settable.map(ClockWatch::of);
         let measured = rig.on_each_cpu(
             Self::ABOUT.name,
             &spans,
             Pacing::Periodic(self.interval),
             &self.scheduling,
-            |sampler| {
-                match self.clock.settable() {
-                    None => self.cycle(sampler, clock::sleep_until, clock::now),
-                    Some(clock) => self.cycle_on(sampler, clock),
-                }
-                Ok(())
+            |sampler| match self.clock.settable() {
+                None => self.cycle(sampler),
+                Some(clock) => self.cycle_on(sampler, clock),
             },
         );
-        rig.warnings.extend(settable.and_then(|clock| self.step(clock, began)));
+        let was_set = rig.clock.take().is_some_and(|mut watch| watch.was_set());
+        let clock_set = settable.and_then(|clock| self.clock_set(clock, began, was_set));
+        rig.warnings.extend(clock_set);
         measured
     }
 }
 
 impl Cyclic {
-    fn cycle_on(&self, sampler: &mut Sampler<'_>, clock: SettableClock) {
-        sampler.set_settable_clock();
-        self.cycle(sampler, |due| clock.sleep_until(due), || clock.now());
+    fn cycle(&self, sampler: &mut Sampler<'_>) -> io::Result<()> {
+        let mut due = sampler.first_due(self.phase);
+        while sampler.running() {
+            if clock::wait_until(due)? {
+                due = sampler.record_wakeup(due, clock::now());
+            }
+        }
+        Ok(())
     }
 
-    /// Says by how much the clock was set since it was read as the monotonic one, at `began`.
-    fn step(&self, clock: SettableClock, began: Nanos) -> Option<Warning> {
-        // Another task may run between two of these.
-        let (before, there, after) = (clock::now(), clock.now(), clock::now());
+    fn cycle_on(&self, sampler: &mut Sampler<'_>, clock: SettableClock) -> io::Result<()> {
+        let mut clock = clock;
+        let mut due = sampler.first_due(self.phase);
+        sampler.set_settable_clock();
+        while sampler.running() {
+            if clock.wait_until(due)? {
+                due = sampler.record_wakeup(due, clock.now());
+            } else if due > clock.now() + self.interval {
+                // It was set back: the monitor interrupts the sleep, which would last as much longer.
+                clock = clock.read_anew();
+                due = sampler.begin_anew(due, clock.now());
+            }
+        }
+        Ok(())
+    }
+
+    /// A warning that the clock was set since it was read as the monotonic one, at `began`: by how much
+    /// or, where it only `was_set`, that the steps cancel out.
+    fn clock_set(&self, clock: SettableClock, began: Nanos, was_set: bool) -> Option<Warning> {
         // The kernel slews a clock by at most 500 ppm; a program that changes the tick can slew it more.
-        let slewed = self.interval + Nanos((after - began).0 / 1_000);
-        let step = match there {
-            _ if there > after + slewed => format!("ahead by {}", there - after),
-            _ if there + slewed < before => format!("back by {}", before - there),
-            _ => return None,
+        let slewed = self.interval + Nanos((clock::now() - began).0 / 1_000);
+        let step = match clock.step(slewed) {
+            Some(Step::Ahead(by)) => format!("ahead by {by}"),
+            Some(Step::Back(by)) => format!("back by {by}"),
+            None if was_set => "to and fro, or by less than an interval".to_owned(),
+            None => return None,
         };
         let text = format!("{}: its clock was set {step} while it measured", Self::ABOUT.name);
         Some(Warning::new("clock-set", text))
-    }
-
-    #[inline]
-    fn cycle(
-        &self,
-        sampler: &mut Sampler<'_>,
-        sleep_until: impl Fn(Nanos) -> bool,
-        now: impl Fn() -> Nanos,
-    ) {
-        let mut due = sampler.first_due(self.phase);
-        while sampler.running() {
-            if sleep_until(due) {
-                due = sampler.record_wakeup(due, now());
-            }
-        }
     }
 }

@@ -156,7 +156,7 @@ impl Inject {
             if memory.is_none() {
                 request.send(due)?;
             }
-            if !sampler.wait_for(|| Ok(clock::sleep_until(due)))? {
+            if !sampler.wait_for(|| clock::wait_until(due))? {
                 return Ok(());
             }
             let now = if let Some(memory) = &mut memory {
@@ -183,7 +183,7 @@ impl Inject {
         while task.wait_for(|| request.sent.wait())? {
             let due = Nanos(request.due.load(Relaxed));
             let at = due - LEAD;
-            if !task.wait_for(|| Ok(clock::sleep_until(at - AHEAD)))? {
+            if !task.wait_for(|| clock::wait_until(at - AHEAD))? {
                 break;
             }
             let began = injector.inject(at, due + self.time)?;

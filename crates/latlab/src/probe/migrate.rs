@@ -100,7 +100,7 @@ impl Migrate {
         sampler.with_second_task(self.scheduling.policy_with_offset(0), sleep, |sampler| {
             sampler.start_at(clock::now());
             while sampler.running() {
-                let Some((woken, ran)) = wake_once(sampler, &futex, &ran) else { break };
+                let Some((woken, ran)) = wake_once(sampler, &futex, &ran)? else { break };
                 sampler.record(0, ran, ran - woken);
                 sampler.advance_and_pause(clock::now());
             }
@@ -112,20 +112,24 @@ impl Migrate {
 /// Wakes the task once it sleeps. Until then this thread sleeps itself, since the task may have to
 /// run on this CPU first. Returns when the task was woken and when it ran; none at the end of the
 /// run.
-fn wake_once(sampler: &mut Sampler<'_>, futex: &Futex, ran: &AtomicU64) -> Option<(Nanos, Nanos)> {
+fn wake_once(
+    sampler: &mut Sampler<'_>,
+    futex: &Futex,
+    ran: &AtomicU64,
+) -> io::Result<Option<(Nanos, Nanos)>> {
     let mut woken = clock::now();
     while futex.wake_all() == 0 {
         if !sampler.running() {
-            return None;
+            return Ok(None);
         }
-        clock::sleep_for(Nanos::from_micros(20));
+        clock::wait_for(Nanos::from_micros(20))?;
         woken = clock::now();
     }
     loop {
         match ran.swap(0, Acquire) {
             0 if sampler.running() => std::hint::spin_loop(),
-            0 => return None,
-            time => return Some((woken, Nanos(time))),
+            0 => return Ok(None),
+            time => return Ok(Some((woken, Nanos(time)))),
         }
     }
 }

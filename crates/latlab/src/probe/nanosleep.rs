@@ -7,6 +7,7 @@ use crate::rig::{Pacing, Phase, Rig, Sampler, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
+use std::io;
 
 /// Measures the time from the requested end of a relative sleep until the thread runs.
 ///
@@ -56,10 +57,7 @@ impl Probe for Nanosleep {
             &spans,
             Pacing::Periodic(self.interval),
             &self.scheduling,
-            |sampler| {
-                self.sleep_repeatedly(sampler);
-                Ok(())
-            },
+            |sampler| self.sleep_repeatedly(sampler),
         )
     }
 }
@@ -73,14 +71,14 @@ fn between_ticks(now: Nanos, resolution: Nanos) -> Nanos {
 }
 
 impl Nanosleep {
-    fn sleep_repeatedly(&self, sampler: &mut Sampler<'_>) {
+    fn sleep_repeatedly(&self, sampler: &mut Sampler<'_>) -> io::Result<()> {
         let asleep = self.interval - self.spin;
         let resolution = clock::resolution();
-        clock::sleep_until(sampler.first_due(self.phase) - self.interval);
+        clock::wait_until(sampler.first_due(self.phase) - self.interval)?;
         clock::spin_until(between_ticks(clock::now(), resolution));
         while sampler.running() {
             let due = clock::now() + self.interval;
-            if asleep > Nanos(0) && !clock::sleep_for(asleep) {
+            if asleep > Nanos(0) && !clock::wait_for(asleep)? {
                 continue;
             }
             let mut now = clock::now();
@@ -89,6 +87,7 @@ impl Nanosleep {
             }
             sampler.record_sleep(due, now, resolution);
         }
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::{clock, cpu, machine};
 use lost_time::LostTime;
+use std::io;
 use std::sync::Mutex;
 use steal::StealAndSmi;
 
@@ -89,7 +90,7 @@ impl Probe for Noise {
         let each: Vec<CpuList> = cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
         let (name, pacing) = (Self::ABOUT.name, Pacing::Irregular);
         let done = rig.on_cpu_sets(&each, name, &[span], pacing, &self.scheduling, |sampler| {
-            let lost = self.measure(sampler, cpu::current()?);
+            let lost = self.measure(sampler, cpu::current()?)?;
             lock(&losses).push(lost);
             Ok(())
         });
@@ -104,19 +105,19 @@ impl Probe for Noise {
 }
 
 impl Noise {
-    fn measure(&self, sampler: &mut Sampler<'_>, cpu: u32) -> LostTime {
+    fn measure(&self, sampler: &mut Sampler<'_>, cpu: u32) -> io::Result<LostTime> {
         let mut lost = LostTime::on(cpu);
         let mut begin = clock::now();
         sampler.start_at(begin);
         while sampler.running() {
             self.spin(sampler, begin + self.busy, &mut lost);
             if sampler.running() {
-                clock::sleep_until((begin + self.period).min(end_of(sampler)));
+                clock::wait_until((begin + self.period).min(end_of(sampler)))?;
                 begin = clock::now();
                 sampler.advance(begin, 0);
             }
         }
-        lost
+        Ok(lost)
     }
 
     /// Runs the loop until `end`. The time that latlab itself takes is left out: to record a gap, to begin

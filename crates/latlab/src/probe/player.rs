@@ -149,10 +149,7 @@ impl Player {
         sampler.with_second_task(
             self.scheduling.policy_with_offset(1),
             |task| play_sound(&mut sound, &heard, task, counts),
-            |sampler| {
-                self.show_frames(&heard, sampler, counts);
-                Ok(())
-            },
+            |sampler| self.show_frames(&heard, sampler, counts),
         )
     }
 
@@ -167,7 +164,12 @@ impl Player {
     }
 
     /// Decodes and shows one frame after another, each when the sound has reached it.
-    fn show_frames(&self, heard: &Published, sampler: &mut Sampler<'_>, counts: &PlaybackCounts) {
+    fn show_frames(
+        &self,
+        heard: &Published,
+        sampler: &mut Sampler<'_>,
+        counts: &PlaybackCounts,
+    ) -> io::Result<()> {
         let frame_time = self.shown_at(1);
         let mut before = heard.get().origin;
         sampler.start_at(before);
@@ -178,9 +180,9 @@ impl Player {
             frame += dropped;
             decode(self.decoding());
             let due = heard.get().origin + self.shown_at(frame);
-            while !clock::sleep_until(due) {
+            while !clock::wait_until(due)? {
                 if !sampler.running() {
-                    return;
+                    return Ok(());
                 }
             }
             let shown = clock::now();
@@ -200,6 +202,7 @@ impl Player {
             before = shown;
             frame += 1;
         }
+        Ok(())
     }
 }
 

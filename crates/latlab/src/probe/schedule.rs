@@ -131,8 +131,7 @@ impl Schedule {
                 if let Some(driver) = driver {
                     return self.measure_scheduler(sampler, driver);
                 }
-                self.measure_dispatch(sampler);
-                Ok(())
+                self.measure_dispatch(sampler)
             })
         })
     }
@@ -141,7 +140,7 @@ impl Schedule {
         let cost = driver.watch()?;
         sampler.start_at(clock::now());
         while sampler.running() {
-            if !clock::sleep_for(self.interval) {
+            if !clock::wait_for(self.interval)? {
                 continue;
             }
             let now = clock::now();
@@ -157,16 +156,17 @@ impl Schedule {
         Ok(())
     }
 
-    fn measure_dispatch(&self, sampler: &mut Sampler<'_>) {
+    fn measure_dispatch(&self, sampler: &mut Sampler<'_>) -> io::Result<()> {
         sampler.start_at(clock::now());
         while sampler.running() {
             let due = clock::now() + self.interval;
-            if clock::sleep_until(due) {
+            if clock::wait_until(due)? {
                 let now = clock::now();
                 sampler.record(0, now, now - due);
                 sampler.advance(now, 0);
             }
         }
+        Ok(())
     }
 }
 

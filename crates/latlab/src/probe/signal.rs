@@ -101,7 +101,7 @@ impl Relay {
     fn measure(&self, sampler: &mut Sampler<'_>, cost: Nanos) -> io::Result<()> {
         const STEP: Nanos = Nanos::from_millis(1);
         let all_have_started = || {
-            clock::sleep_for(STEP);
+            clock::wait_for(STEP)?;
             Ok(self.threads.iter().all(|thread| thread.load(Relaxed) != 0))
         };
         if !sampler.wait_for(all_have_started)? {
@@ -111,7 +111,7 @@ impl Relay {
         while sampler.running() {
             let begin = clock::now();
             signal::send_to_thread(self.next(0));
-            if !sampler.wait_for(|| Ok(signal::await_thread_signal()))? {
+            if !sampler.wait_for(signal::await_thread_signal)? {
                 return Ok(());
             }
             let now = clock::now();
@@ -125,7 +125,7 @@ impl Relay {
     /// Body of each task but the measuring one.
     fn pass_on(&self, task: &SecondTask<'_>, index: usize) -> io::Result<()> {
         self.join(index);
-        while task.wait_for(|| Ok(signal::await_thread_signal()))? {
+        while task.wait_for(signal::await_thread_signal)? {
             let next = self.next(index);
             self.sent.store(clock::now().0, Relaxed);
             signal::send_to_thread(next);

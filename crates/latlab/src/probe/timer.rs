@@ -84,13 +84,13 @@ impl Timer {
             TimerKind::Fd => timer::Timer::fd(self.interval)?,
         };
         // The first activation has no predecessor to be measured from.
-        while timer.wait().is_none() && sampler.running() {}
+        while timer.wait()?.is_none() && sampler.running() {}
         let mut before = clock::now();
         let first = set + self.interval;
         let mut due = periods::judge_sleep(first, self.interval, before, resolution).next;
         sampler.start_at(before);
         while sampler.running() {
-            let Some(overruns) = timer.wait() else { continue };
+            let Some(overruns) = timer.wait()? else { continue };
             let now = clock::now();
             let between = now - before;
             let missed = match self.source {

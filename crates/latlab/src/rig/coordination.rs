@@ -104,6 +104,13 @@ impl Coordination {
         self.stopped_threads().into_iter().for_each(signal::interrupt_thread);
     }
 
+    /// Interrupts the sleep of all samplers, as their clock was set: they look when they are due. A thread
+    /// that is just about to sleep misses this, so it must be called repeatedly.
+    pub(super) fn interrupt_samplers(&self) {
+        let threads = self.thread_ids.iter().map(|thread| thread.load(SeqCst));
+        threads.filter(|thread| *thread != 0).for_each(signal::interrupt_thread);
+    }
+
     /// Makes threads that are to stop ordinary tasks and lets them run on `everywhere`: tasks of
     /// higher priority may keep the CPU from them, and their measurement is over.
     pub(super) fn demote_stopped_threads(&self, everywhere: &CpuList) {

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
+use latlab_sys::clock_watch::ClockWatch;
 use latlab_sys::root::Root;
 use latlab_sys::signal::Event;
 use latlab_sys::{clock, cpu};
@@ -52,6 +53,9 @@ impl Rig<'_> {
                 monitor.fail_if_stalled(probe, timeout);
             }
             coordination.interrupt_stopped_threads();
+            if self.clock.as_mut().is_some_and(ClockWatch::was_set) {
+                coordination.interrupt_samplers();
+            }
             monitor.demote_slow_to_stop();
             let elapsed = clock::now() - monitor.began;
             let total = self.conditions.estimate(pacing, elapsed, monitor.fewest_samples());

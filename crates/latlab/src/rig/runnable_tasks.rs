@@ -67,7 +67,7 @@ impl RunnableTasks<'_> {
                 let why = format!("only {started} of {tasks} runnable tasks ran within {TIMEOUT}");
                 return Err(io::Error::other(why));
             }
-            clock::sleep_for(Nanos::from_millis(1));
+            clock::wait_for(Nanos::from_millis(1))?;
         }
         Ok(())
     }

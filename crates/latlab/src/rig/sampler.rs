@@ -10,6 +10,7 @@ pub(crate) use recording::Recording;
 
 use super::conditions::Conditions;
 use super::coordination::Coordination;
+use crate::failure::failed;
 use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::feed::Feed;
 use latlab_core::periods::{self, Wakeup};
@@ -171,6 +172,15 @@ impl<'a> Sampler<'a> {
         wakeup.next
     }
 
+    /// Begins new periods, as the clock was set back to `now` before the wake-up that is due at `due`.
+    /// Returns when the next wake-up is due. What was recorded stays as it is.
+    #[cold]
+    pub(crate) fn begin_anew(&mut self, due: Nanos, now: Nanos) -> Nanos {
+        let due = periods::after_set_back(due, self.interval, now);
+        self.reached = due - self.interval;
+        due
+    }
+
     /// Records the end of a sleep that was due at `due`, with a timer of this resolution, and the
     /// periods missed beyond that.
     #[inline]
@@ -237,7 +247,10 @@ impl<'a> Sampler<'a> {
 
     #[cold]
     fn pause(&mut self, time: Nanos) {
-        clock::sleep_for(time);
+        // Without a sleep, the thread would keep its CPU to itself for the rest of the run.
+        if let Err(error) = clock::wait_for(time) {
+            self.coordination.fail(failed("a pause between measurements", error));
+        }
         self.paused = clock::now();
         self.reached = self.paused;
     }

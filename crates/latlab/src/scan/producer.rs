@@ -107,7 +107,7 @@ impl Wait {
                 if alarms.read(&mut due)? != due.len() {
                     return Err(UnexpectedEof.into());
                 }
-                if !clock::sleep_until(Nanos(u64::from_ne_bytes(due))) {
+                if !clock::wait_until(Nanos(u64::from_ne_bytes(due)))? {
                     return Err(Interrupted.into());
                 }
                 Ok((clock::now(), None))

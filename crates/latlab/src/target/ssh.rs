@@ -91,8 +91,8 @@ pub(crate) fn diagnosed(
 /// shell passes on. `SIZE` stands for the size of the program in bytes, `KEPT` for [`KEPT`].
 ///
 /// It looks for a folder that is private, has room, and is not mounted noexec. `head` may read too
-/// far, so nothing is sent after the program until the script has reported it copied. In the end
-/// the folder holds a record that was not received, or is removed.
+/// far, so nothing is sent after the program until the script has reported it copied. The empty line
+/// ends a line that the login shell has begun, as with a prompt. In the end the folder holds a record that was not received, or is removed.
 const SCRIPT: &str = "\
     trap \"\" HUP PIPE; folder=; why=; \
     for place in \"${TMPDIR:-/tmp}\" /var/tmp \"$HOME\"; do \
@@ -105,8 +105,8 @@ const SCRIPT: &str = "\
       else why=\"$why$place lets no program run; \"; fi; \
       rm -rf \"$new\"; \
     done; \
-    [ -n \"$folder\" ] || { echo \"latlab: nowhere $why\"; exit 1; }; \
-    echo \"latlab: here $(uname -s) $(uname -m) $folder\"; \
+    [ -n \"$folder\" ] || { echo; echo \"latlab: nowhere $why\"; exit 1; }; \
+    echo; echo \"latlab: here $(uname -s) $(uname -m) $folder\"; \
     head -c SIZE >\"$folder/latlab\"; \
     if [ $(wc -c <\"$folder/latlab\") -eq SIZE ]; then \
       echo \"latlab: copied\"; \"$folder/latlab\" agent \"$folder\"; echo \"latlab: over\"; \
@@ -284,16 +284,35 @@ impl Agent<'_, '_> {
     fn read(&self, line: &str, plan: Option<&Plan>) -> Result<Message> {
         let message = Message::read(line)
             .and_then(|message| message.check_origin(plan, TimeDomain::Silicon).map(|()| message));
-        message.map_err(|failure| failure.about(&self.host.to_string()))
+        let refused = |failure: Failure| match plan {
+            Some(_) => self.left_there(&failure),
+            None => failure.about(&self.host.to_string()),
+        };
+        message.map_err(refused)
     }
 
     fn lost_run(&self, why: &str) -> String {
-        let (host, ssh, folder) = (&self.host, self.host.command(), &self.folder);
+        let (host, fetch) = (&self.host, self.fetch());
         format!(
             "the connection to {host} was lost ({why}): the host ends the run when it notices, and \
-             keeps what was measured; fetch that and clean up there with: \
-             {ssh} 'cat {folder}/{KEPT} && rm -r {folder}' >{KEPT}"
+             keeps what was measured; fetch that and clean up there with: {fetch}"
         )
+    }
+
+    /// The failure of a run whose record is refused for this reason. The host keeps the record, as nobody
+    /// has received it.
+    fn left_there(&self, why: &Failure) -> Failure {
+        let (host, fetch) = (&self.host, self.fetch());
+        Failure::Failed(format!(
+            "{host}: {why}; the host keeps what it has measured: fetch that and clean up there with: \
+             {fetch}"
+        ))
+    }
+
+    /// The command that fetches the record that the host keeps, and cleans up there.
+    fn fetch(&self) -> String {
+        let (ssh, folder) = (self.host.command(), &self.folder);
+        format!("{ssh} 'cat {folder}/{KEPT} && rm -r {folder}' >{KEPT}")
     }
 
     fn lost_command(&self, why: &str) -> String {

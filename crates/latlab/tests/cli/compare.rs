@@ -4,7 +4,9 @@ use crate::program::{
     Output, command, entries, folder, latlab, lock_machine, lock_machine_for_a_moment, run,
 };
 use latlab_core::histogram::Histogram;
+use latlab_core::record::Counts;
 use latlab_core::time::Nanos;
+use latlab_core::timeline::Timeline;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -20,13 +22,16 @@ fn runs(folder: &Path, times: u64) {
         for (side, late, at) in [("a", 100, 0), ("b", times, 5)] {
             let mut record = measured.clone();
             record.started = Nanos::from_secs(nth * 10 + at);
+            record.worst.clear();
             let series = &mut record.series[0];
-            let mut histogram = Histogram::new();
+            let (mut histogram, mut timeline) = (Histogram::new(), Timeline::new());
             for n in 0..5_000 {
-                histogram.record(Nanos((10_000 + n + nth % 3 * 7) * late / 100));
+                let latency = Nanos((10_000 + n + nth % 3 * 7) * late / 100);
+                histogram.record(latency);
+                timeline.record(Nanos::from_micros(n * 2_741 % 5_000 * 10), latency);
             }
-            series.counts.recorded = histogram.count();
-            series.counts.missed = 0;
+            series.timeline = timeline;
+            series.counts = Counts { recorded: histogram.count(), ..Counts::default() };
             series.set_histogram(&histogram);
             let place = folder.join(side);
             fs::create_dir_all(&place).expect("the folder can be written");

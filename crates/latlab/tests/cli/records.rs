@@ -63,6 +63,22 @@ fn record_is_written_where_its_table_cannot_be_printed() {
     Record::from_json(&fs::read_to_string(&path).expect("it is written")).expect("it is whole");
 }
 
+/// As a service that was started without one.
+#[test]
+fn result_without_an_open_stdout_is_refused() {
+    let _lock = lock_machine();
+    for words in ["run --policy other --cpus 0 --for 50ms --json", "list probes", "doctor --json"] {
+        let script = format!("exec \"$0\" {words} >&-");
+        let output = run(Command::new("sh").args(["-c", &script, LATLAB]));
+        assert_eq!(output.code(), Some(2), "{words}: {output:?}");
+        let said = "latlab: the result can't be written to stdout: it is closed";
+        assert_eq!(output.stderr.lines().last(), Some(said), "{words}: {output:?}");
+    }
+    // What goes elsewhere is whole.
+    let output = run(Command::new("sh").args(["-c", "exec \"$0\" list probes >/dev/null", LATLAB]));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+}
+
 #[test]
 fn record_file_is_complete_and_alone_in_its_folder() {
     let folder = folder();

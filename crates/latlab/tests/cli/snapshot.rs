@@ -66,13 +66,27 @@ fn record_is_the_same_booted_restored_and_after_damage() {
             assert_eq!(said, "");
         }
     });
-    let damage = |name: &str, bytes: u64| {
-        let file = fs::File::options().write(true).open(cache.snapshot().join(name));
-        file.and_then(|file| file.set_len(bytes)).expect("the snapshot can be written");
+    let truncate = |path: &Path| {
+        let file = fs::File::options().write(true).open(path);
+        file.and_then(|file| file.set_len(100)).expect("the snapshot can be written");
     };
-    for name in ["memory", "devices", "snapshot.json"] {
+    // With it, the record would have a warning about the guest's kernel.
+    let complain = |path: &Path| {
+        let facts = fs::read_to_string(path).expect("the snapshot can be read");
+        let changed = facts.replace("\"console\": \"", "\"console\": \"BUG: soft lockup\\n");
+        assert_ne!(changed, facts);
+        fs::write(path, changed).expect("the snapshot can be written");
+    };
+    for (name, is_cut) in
+        [("memory", true), ("devices", true), ("snapshot.json", true), ("snapshot.json", false)]
+    {
         assert_eq!(cache.says(&cold), "", "a guest is restored in silence");
-        damage(name, 100);
+        let path = cache.snapshot().join(name);
+        if is_cut {
+            truncate(&path);
+        } else {
+            complain(&path);
+        }
         let said = cache.says(&cold);
         let expected = format!(
             "lab:rt: its snapshot can't be used (its file {name} is not as it was written): \
@@ -129,6 +143,27 @@ fn snapshot_is_left_out_on_a_full_disk() {
     assert_eq!(output.stdout, cold, "{output:?}");
     let said = "its snapshot was not kept (No space left on device (os error 28))";
     assert_eq!(output.stderr, format!("latlab: lab:rt: {said}\n"));
+}
+
+/// Where a file system needs room even to read what was never written, as tmpfs does.
+#[test]
+fn restored_guest_on_a_full_disk_is_said_to_be_out_of_room() {
+    if !root() {
+        not_run(Missing::Required, "it needs root, to mount a small file system");
+        return;
+    }
+    let cache = Cache::new();
+    let disk = cache.path("snapshots");
+    fs::create_dir(&disk).expect("the folder can be written");
+    let script = "mount -t tmpfs -o size=300m none \"$0\" && \"$@\" >/dev/null || exit 1\n\
+                  dd if=/dev/zero of=\"$0/full\" bs=64k 2>/dev/null; exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).arg(&disk);
+    let measuring = cache.command("");
+    command.arg(measuring.get_program()).args(measuring.get_args());
+    let output = run(command.env("XDG_CACHE_HOME", cache.0.path()));
+    assert!(output.stderr.contains("the file system of the cache is full"), "{output:?}");
+    assert!(!output.stderr.contains("signal"), "{output:?}");
 }
 
 fn drafts(cache: &Cache) -> Vec<PathBuf> {

@@ -401,6 +401,20 @@ fn ordinary_user_on_host_is_told_what_is_lacking_and_can_measure() {
     assert!(host.left().is_empty(), "{:?}", host.left());
 }
 
+/// As a prompt does, or a banner without an end of line.
+#[test]
+fn login_shell_that_leaves_its_line_open_hides_nothing() {
+    let banner = "SetEnv TMPDIR=FOLDER/tmp\nForceCommand printf 'Welcome> '; \
+                  exec sh -c \"$SSH_ORIGINAL_COMMAND\"";
+    let Some(host) = Host::start(banner) else { return };
+    let _lock = lock_machine();
+    // Otherwise it would wait for ever.
+    let output = run(&mut host.latlab(&format!("{SHORT} --json --limit 10min")));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert!(output.record().series[0].counts.recorded > 0);
+    assert!(host.left().is_empty(), "{:?}", host.left());
+}
+
 /// Starts a host whose folders for temporary files are mount points, and whose login shell prints a
 /// greeting.
 fn with_mounts(options: &str, folders: &str) -> Option<Host> {

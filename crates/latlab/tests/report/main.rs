@@ -455,7 +455,8 @@ fn record_with_figures_only_is_shown() {
     let mut figures = sample::record(1);
     for series in &mut figures.series {
         series.set_histogram(&Histogram::new());
-        series.counts.recorded = 0;
+        series.timeline = latlab_core::timeline::Timeline::new();
+        series.counts = latlab_core::record::Counts::default();
     }
     figures.worst.clear();
     put(folder.path(), "figures.json", &figures.to_json());

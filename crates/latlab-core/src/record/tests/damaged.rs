@@ -33,6 +33,57 @@ fn record_with_a_wrong_histogram_is_refused() {
 }
 
 #[test]
+fn record_whose_figures_are_not_those_of_its_samples_is_refused() {
+    let spoilt = |change: fn(&mut Record), why: &str| {
+        let mut record = record(4, &[(0, (vec![1_000, 9_000_000, 70_000_000], 80))]);
+        change(&mut record);
+        let said = Record::from_json(&record.to_json()).unwrap_err().to_string();
+        assert!(said.starts_with("the record is damaged: ") && said.ends_with(why), "{said}");
+    };
+    let of_histogram = "its minimum, its maximum or its sum is not that of its histogram";
+    spoilt(|r| r.series[0].max = Nanos(700_000_000), of_histogram);
+    spoilt(|r| r.series[0].max = Nanos(69_000_000), of_histogram);
+    spoilt(|r| r.series[0].min = Nanos(1_001), of_histogram);
+    spoilt(|r| r.series[0].sum = 80_000_000, of_histogram);
+    spoilt(|r| r.series[0].sum *= 2, of_histogram);
+    let derived = "its mean, its deviation or its quantiles are not those of its histogram";
+    spoilt(|r| r.series[0].mean = Nanos(5_000_000_000_000), derived);
+    spoilt(|r| r.series[0].stddev = Nanos(7), derived);
+    spoilt(|r| r.series[0].quantiles.p90 = Nanos(9_000_000), derived);
+    let corrected = "its corrected quantiles are not those of its histogram";
+    spoilt(|r| r.series[0].corrected.p50 = Nanos(1), corrected);
+    spoilt(|r| r.series[0].counts.below_zero = 4, "more samples came early than were recorded");
+    let missed = "it missed more periods than pass in 500 years";
+    spoilt(|r| r.series[0].counts.missed = 1 << 63, missed);
+    let timeline = "its time line is above its maximum";
+    spoilt(|r| r.series[0].timeline.record(Nanos(0), Nanos(70_000_001)), timeline);
+    let above = "worst 0 (cyclic on CPU 0): it is above the maximum of its series";
+    spoilt(|r| r.worst[0].latency = Nanos(70_000_001), above);
+    let late = "worst 0 (cyclic on CPU 0): it is after the end of its series";
+    spoilt(|r| r.worst[0].at = Nanos::from_secs(3_600), late);
+}
+
+/// A killed run leaves one, and its explanations go on meanwhile.
+#[test]
+fn unfinished_record_may_have_a_sample_after_its_series() {
+    let mut record = record(4, &[(0, (vec![1_000], 0))]);
+    record.worst[0].at = Nanos::from_secs(3_600);
+    record.warnings.push(Warning::new("unfinished", "the run had not ended"));
+    assert_eq!(Record::from_json(&record.to_json()).unwrap(), record);
+}
+
+#[test]
+fn long_value_is_repeated_in_part_and_its_place_is_named() {
+    let record = record(4, &[]).to_json();
+    let long = "x".repeat(1_000_000);
+    let text =
+        record.replacen("\"schema\": 2", &format!("\"schema\": 2, \"machine\": \"{long}\""), 1);
+    let said = Record::from_json(&text).unwrap_err().to_string();
+    assert!(said.chars().count() < 250 && said.contains("xxx… ("), "{said}");
+    assert!(said.contains(" characters) at line 2 column "), "{said}");
+}
+
+#[test]
 fn record_that_would_take_all_memory_or_time_is_refused() {
     let mut record = record(4, &[(0, (vec![1_000], 0))]);
     let refused = |record: &Record| Record::from_json(&record.to_json()).unwrap_err().to_string();

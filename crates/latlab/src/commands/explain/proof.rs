@@ -9,9 +9,9 @@ use crate::rig::Watch;
 use crate::session::Session;
 use crate::target::Target;
 use latlab_core::compare::turns;
-use latlab_core::plan::Plan;
+use latlab_core::plan::{Plan, Setting};
 use latlab_core::proof::{self, Candidate, Effect, Judged, Proof, Proofs};
-use latlab_core::record::{Change, Record, Warning};
+use latlab_core::record::{Change, Record, Warning, settings_turned, settings_were_there};
 use latlab_core::time::Nanos;
 
 /// Most turns on a machine whose runs differ for other reasons than their seeds, too.
@@ -142,8 +142,8 @@ impl Turns {
         }
     }
 
-    /// Measures turns until each remedy is judged. A remedy that can't be made, or whose run loses a
-    /// load or a CPU, is refused; a failure of a run without remedy, or to restore something, ends it.
+    /// Measures turns until each remedy is judged. A remedy that can't be made, whose run loses a
+    /// load or a CPU, or whose setting another program turns, is refused; a failure of a run without remedy, or to restore something, ends it.
     fn measure(&mut self, target: &dyn Target, session: &mut Session<'_>) -> Result<End> {
         format::say(&self.intention(duration(&self.plan)?));
         for turn in 1..=self.most {
@@ -220,11 +220,28 @@ impl Turns {
         }
         match (nth, outcome.and_then(Outcome::whole)) {
             (None, record) => self.without.push(record?),
-            (Some(nth), Ok(record)) => self.trials[nth].records.push(record),
+            (Some(nth), Ok(record)) => {
+                self.trials[nth].records.push(record);
+                if let Some(why) = self.turned(nth) {
+                    self.refuse(nth, &Failure::Failed(why));
+                }
+            }
             (Some(_), Err(failure @ Failure::Unrestored(_))) => return Err(failure),
             (Some(nth), Err(failure)) => self.refuse(nth, &failure),
         }
         Ok(())
+    }
+
+    /// Why another program turns the settings of a remedy, if it does.
+    fn turned(&self, nth: usize) -> Option<String> {
+        let (own, trial) = (&self.plan.settings, &self.trials[nth]);
+        let tried = trial.plan.settings.iter().filter(|setting| !own.contains(setting));
+        let tried: Vec<Setting> = tried.cloned().collect();
+        // What a run without it sets itself may be there before.
+        let is_new = |setting: &&Setting| !own.iter().any(|known| known.knob == setting.knob);
+        let new: Vec<Setting> = tried.iter().filter(is_new).cloned().collect();
+        settings_turned(&tried, &trial.records)
+            .or_else(|| settings_were_there(&new, &trial.records))
     }
 
     fn refuse(&mut self, nth: usize, failure: &Failure) {

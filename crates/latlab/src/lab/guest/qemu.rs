@@ -10,8 +10,9 @@ use crate::message::complaint::{self, COMPLAINTS};
 use crate::message::{LONGEST_LINE, Message};
 use crate::session::Limit;
 use latlab_core::time::Nanos;
-use latlab_sys::clock;
 use latlab_sys::process::{Patience, Running};
+use latlab_sys::{clock, file};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -23,6 +24,8 @@ pub(crate) struct Guest {
     /// Dropped after `running`: a launch ends when QEMU has ended.
     launch: Option<Launching>,
     outputs: Outputs,
+    /// The memory of its snapshot, which QEMU maps; none where it boots.
+    snapshot: Option<File>,
     started: Nanos,
     limit: Limit,
     patience: Patience,
@@ -59,8 +62,10 @@ impl Guest {
         limit: Limit,
     ) -> io::Result<Guest> {
         let mut outputs = Outputs::new()?;
+        let mut mapped = None;
         if let Start::Restore(snapshot) = &start {
             outputs.console.write_all(snapshot.stopped.console.as_bytes())?;
+            mapped = Some(snapshot.memory.try_clone()?);
         }
         let sent = Lines::of(outputs.port.try_clone()?, LONGEST_LINE);
         let (mut running, launch) = start::start(cell, arguments, boot, start, &outputs)?;
@@ -70,6 +75,7 @@ impl Guest {
             running,
             launch,
             outputs,
+            snapshot: mapped,
             started: clock::now(),
             limit,
             patience,
@@ -166,14 +172,27 @@ impl Guest {
         if let Some((_, why)) = panic {
             return self.lost(&format!("the guest's kernel panicked ({why})"));
         }
+        if self.is_out_of_room(status) {
+            return failed(&self.target, OUT_OF_ROOM);
+        }
         if status.success() {
             return self.lost("the guest shut down without a result");
         }
         self.lost(&self.qemus_reason(status))
     }
 
+    /// Whether QEMU could not read the memory of its snapshot: some file systems need room for that.
+    fn is_out_of_room(&self, status: ExitStatus) -> bool {
+        /// The number of the signal on x86 and arm64.
+        const SIGBUS: i32 = 7;
+        status.signal() == Some(SIGBUS) && self.snapshot.as_ref().is_some_and(file::is_on_full_disk)
+    }
+
     /// Why QEMU ended.
     fn qemus_reason(&self, status: ExitStatus) -> String {
+        if self.is_out_of_room(status) {
+            return OUT_OF_ROOM.to_owned();
+        }
         if let Some(signal) = status.signal() {
             return format!("QEMU was killed by signal {signal}");
         }
@@ -199,6 +218,10 @@ impl Guest {
         lines(&text(&self.outputs.console).unwrap_or_default())
     }
 }
+
+/// Why QEMU was killed by SIGBUS, and what to do.
+const OUT_OF_ROOM: &str = "the file system of the cache is full, so that QEMU can't read the guest's snapshot \
+                           there: make room, or set XDG_CACHE_HOME";
 
 /// What a console says of a failure: the kernel's first report of a fault, which names the function
 /// and its callers, or else the end.

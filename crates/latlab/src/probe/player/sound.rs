@@ -91,7 +91,7 @@ impl Sound {
     pub(super) fn write_period(&mut self) -> io::Result<Option<Nanos>> {
         let (sink, samples) = (&mut self.sink, u64::from(self.buffer.period));
         let Some(card) = &self.card else {
-            let slept = clock::sleep_until(sink.room_for(samples));
+            let slept = clock::wait_until(sink.room_for(samples))?;
             return Ok(slept.then(|| sink.write(samples, clock::now())));
         };
         let written = card.write()?;

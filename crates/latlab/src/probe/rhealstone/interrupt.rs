@@ -92,10 +92,7 @@ impl Probe for Interrupt {
         let body = |sampler: &mut Sampler<'_>| {
             let cost = clock.measure_clock_read();
             match source {
-                InterruptSource::Timer => {
-                    measure_timer(sampler, cost);
-                    Ok(())
-                }
+                InterruptSource::Timer => measure_timer(sampler, cost),
                 _ => measure_handler(sampler, source, cost),
             }
         };
@@ -176,15 +173,16 @@ fn measure_handler(
     Ok(())
 }
 
-fn measure_timer(sampler: &mut Sampler<'_>, cost: Nanos) {
+fn measure_timer(sampler: &mut Sampler<'_>, cost: Nanos) -> io::Result<()> {
     sampler.start_at(clock::now());
     while sampler.running() {
         let due = clock::now() + AHEAD;
-        let slept = clock::sleep_until(due);
+        let slept = clock::wait_until(due)?;
         let now = clock::now();
         if slept {
             sampler.record(0, now, now - due - cost);
         }
         sampler.advance_and_pause(now);
     }
+    Ok(())
 }

@@ -97,7 +97,7 @@ impl Shared {
             if self.asleep.swap(false, Relaxed) {
                 self.wake.post()?;
             }
-            let slept = clock::sleep_until(due);
+            let slept = clock::wait_until(due)?;
             let now = clock::now();
             let last = Nanos(self.noted.load(Relaxed));
             self.until.store(0, Relaxed);

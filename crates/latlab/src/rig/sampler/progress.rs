@@ -2,6 +2,7 @@
 
 use super::Sampler;
 use crate::rig::Phase;
+use latlab_core::periods::goes_on;
 use latlab_core::plan::Length;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, mark, usage};
@@ -42,7 +43,7 @@ impl Sampler<'_> {
         }
         if self.warming {
             let time = self.conditions.warm_up;
-            if self.reached < self.start + time || self.is_ahead(time) {
+            if self.is_before(self.start, time) {
                 return true;
             }
             self.start_counting();
@@ -52,7 +53,7 @@ impl Sampler<'_> {
             self.copy();
         }
         match self.conditions.length {
-            Length::For(time) => self.reached < self.origin + time || self.is_ahead(time),
+            Length::For(time) => self.is_before(self.origin, time),
             Length::Count(periods) => self.periods() < periods,
         }
     }
@@ -100,11 +101,14 @@ impl Sampler<'_> {
         (!self.warming).then_some(self.origin)
     }
 
-    /// Whether this time has passed on a clock that was set ahead by a period or more, and not on
-    /// `CLOCK_MONOTONIC`.
-    #[cold]
-    fn is_ahead(&self, time: Nanos) -> bool {
-        self.monotonic.is_some_and(|began| clock::now() + self.interval < began + time)
+    /// Whether this time has not passed since `begin`.
+    #[inline]
+    fn is_before(&self, begin: Nanos, time: Nanos) -> bool {
+        let is_within = self.reached < begin + time;
+        match self.monotonic {
+            None => is_within,
+            Some(since) => goes_on(is_within, clock::now() - since, time, self.interval),
+        }
     }
 
     #[cold]
@@ -113,7 +117,8 @@ impl Sampler<'_> {
         self.worked = true;
         self.origin = self.reached;
         if self.monotonic.is_some() {
-            self.monotonic = Some(clock::now());
+            // Without a warm-up, counting begins before the first period does.
+            self.monotonic = Some(clock::now().max(self.start));
         }
         if let Some(feed) = &self.feed {
             feed.begin(self.origin);

@@ -4,6 +4,7 @@ use super::scene::{OWN_JOURNALS, Scene, real_time_task};
 use super::{Extent, each, each_of, some};
 use crate::program::{Missing, lock_machine, not_run, root, run};
 use std::collections::BTreeMap;
+use std::process::Command;
 
 /// A scene with an IRQ thread. None where this machine has none, or a real-time task for
 /// which `adapt` leaves them as they are.
@@ -156,6 +157,60 @@ fn restore_takes_no_failed_read_for_another_start_of_a_thread() {
     assert_eq!(output.code(), Some(2), "{output:?}");
     assert!(output.stdout.contains("can't be restored yet"), "{output:?}");
     scene.check(&output).unwrap();
+}
+
+/// What it took is of no interest where it did not start.
+#[test]
+fn daemon_without_a_socket_says_only_why() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let scene = Scene::new();
+    let mut command = scene.command(OWN_JOURNALS);
+    command.args(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=bind"]);
+    command.args(["-e", "inject=bind:error=EMFILE"]).arg(super::program());
+    let output = run(command.args(["adapt", "--mechanisms", "transparent,inherit"]));
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("the socket for requests can't be opened"), "{output:?}");
+    assert!(!output.stderr.contains("adapting took"), "{output:?}");
+}
+
+/// As by a filter of system calls. A thread that would try again for ever would keep its CPU to itself.
+#[test]
+fn probe_whose_sleep_is_refused_fails_in_one_sentence() {
+    let _lock = lock_machine();
+    for (probe, error) in [
+        ("cyclic", "EPERM"),
+        ("cyclic:clock=tai", "ENOSYS"),
+        ("nanosleep", "EINVAL"),
+        ("noise", "ENOMEM"),
+        ("schedule", "EPERM"),
+    ] {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=clock_nanosleep"]);
+        command.args(["-e", &format!("inject=clock_nanosleep:error={error}")]);
+        command.arg(super::program()).args(["run", probe, "--policy", "other"]);
+        let output = run(command.args(["--cpus", "0", "--for", "10min", "--warm-up", "0"]));
+        let said = output
+            .stderr
+            .lines()
+            .last()
+            .is_some_and(|last| last.contains(": clock_nanosleep(2): "));
+        assert!(output.code() == Some(2) && said, "{output:?}");
+    }
+}
+
+/// The standard library's own tables would panic.
+#[test]
+fn command_without_random_numbers_fails_in_one_sentence() {
+    for error in ["ENOMEM", "EINVAL"] {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=getrandom"]);
+        command.args(["-e", &format!("inject=getrandom:error={error}")]);
+        let output = run(command.arg(super::program()).args(["list", "probes"]));
+        output.assert_refused(2, &["gives no random numbers", "getrandom(2): "]);
+    }
 }
 
 /// Calls by which the daemon serves clients.

@@ -136,6 +136,17 @@ rest='"machine":{},"series":[],"figures":[],"worst":[],"work":[],"changes":[],"w
 echo "{\"so_far\":{$head,\"plan\":$plan,$rest}}"
 cat >/dev/null"#;
 
+/// The host keeps a record that nobody has received.
+#[test]
+fn record_that_is_refused_is_named_with_its_folder() {
+    let folder = folder();
+    let path = path_with_script(folder.path(), "ssh", FORGER);
+    let mut command = Command::new(LATLAB);
+    command.args(["run", "--on", "ssh:a"]).env("PATH", path);
+    let fetch = "ssh a 'cat /tmp/latlab.test/record.json && rm -r /tmp/latlab.test' >record.json";
+    run(&mut command).assert_refused(2, &["has another plan", fetch]);
+}
+
 #[test]
 fn record_in_the_name_of_another_host_is_refused() {
     let folder = folder();

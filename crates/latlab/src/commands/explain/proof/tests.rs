@@ -6,6 +6,7 @@ use crate::format::progress::Bar;
 use crate::part;
 use crate::probe::PROBES;
 use latlab_core::plan::Length;
+use latlab_core::proof::Remedy;
 use latlab_core::record::explained::{Explained, Share};
 use latlab_sys::signal::Signals;
 use serde_json::json;
@@ -111,6 +112,36 @@ fn remedy_whose_run_lost_a_load_is_refused() {
     let tried = &outcome.record.proofs.expect("a remedy was tried").tried[0];
     assert_eq!(tried.outcome, proof::Outcome::Refused("the load fork ended".to_owned()));
     assert_eq!(tried.pairs, 0, "its run is not judged");
+}
+
+#[test]
+fn remedy_whose_setting_another_program_turns_is_refused() {
+    let refusal = |old_values: &[&str]| {
+        let (knob, value) = ("timer_migration".to_owned(), "0".to_owned());
+        let remedy = Remedy::Knob(Setting { knob, value });
+        let candidate = Candidate { remedy, causes: vec!["interrupt".to_owned()] };
+        let plan = Prepared::of(&explained().record.plan).unwrap();
+        let mut turns = Turns::of(&plan, vec![candidate]);
+        for old in old_values {
+            let mut run = explained();
+            run.record.changes = vec![Change {
+                knob: "timer_migration".to_owned(),
+                old: (*old).to_owned(),
+                new: "0".to_owned(),
+                reason: "asked for".to_owned(),
+                restored: true,
+                unrestored: None,
+            }];
+            turns.keep(Some(0), Ok(run)).unwrap();
+        }
+        turns.trials.remove(0).outcome
+    };
+    assert_eq!(refusal(&["1", "1"]), None);
+    let turned =
+        "timer_migration was 1 before one run and 0 before another: another program turns it";
+    assert_eq!(refusal(&["1", "0"]), Some(proof::Outcome::Refused(turned.to_owned())));
+    let there = "timer_migration was 0 before a run set it: another program has turned it";
+    assert_eq!(refusal(&["0"]), Some(proof::Outcome::Refused(there.to_owned())));
 }
 
 #[test]
