@@ -121,9 +121,8 @@ pub(crate) fn is_accounted(name: &str, btf: &Btf<'_>) -> bool {
 }
 
 /// Whether high-resolution timers expire in the interrupt of the local APIC only, where tracepoints
-/// report its end. Kernels whose CPU bases have `deferred_rearm`, as Linux 7.2, program the timer on the way
-/// out of an interrupt or in the scheduler, and there run those timers that have expired meanwhile: no
-/// interrupt begins or ends with them.
+/// report its end. Kernels whose CPU bases have `deferred_rearm`, as Linux 7.2, do not always report the end
+/// of an interrupt after an expiry: in the laboratory, callbacks seemed to last until the next interrupt.
 pub(crate) fn has_local_timer(btf: &Btf<'_>) -> bool {
     if has_member(btf, "hrtimer_cpu_base", "deferred_rearm") {
         return false;

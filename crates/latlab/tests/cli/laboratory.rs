@@ -280,6 +280,7 @@ fn guest_that_hangs_is_ended_at_its_limit() {
     let program = compiled(folder.path(), "hog", "int main() { for (;;); }");
     // The environment variable tells this QEMU from those of other tests.
     let mark = format!("LATLAB_TEST={}\0", std::process::id());
+    // The limit, 20 s before, is waited for in full.
     let words = "exec --on lab:rt --fifo 99 --limit 8s --";
     let mut exec = command(words);
     let output = run(exec.arg(program).env("LATLAB_TEST", std::process::id().to_string()));
