@@ -144,9 +144,10 @@ demo: $(LATLAB)
 	@! test -e demo/scans/here.json || $(LATLAB) report demo/scans/here.json -o demo/scan-here.html
 	@echo "The reports are demo/*.html and demo/quick/report.html: open them in a browser."
 
-# Format, clippy, unit tests and the rules of the tree: seconds once it is built, without root and network.
+# Format, clippy, unit tests and the rules of the tree: seconds once it is built, without root and network. The tests
+# hear signals that a shell ignores in the background, and those of nohup.
 check: lint
-	cargo test --quiet --locked --workspace --lib --bins
+	env --default-signal=HUP,INT cargo test --quiet --locked --workspace --lib --bins
 	cargo test --quiet --locked --package latlab --test tidy
 
 # What tests need. The daemon needs tracepoints, which are not mounted on every machine.

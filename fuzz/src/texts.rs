@@ -1,5 +1,6 @@
 //! Texts that users write: durations, claims, studies, configurations, requests.
 
+use latlab_core::check::PerfMap;
 use latlab_core::cpulist::CpuList;
 use latlab_core::mechanism::configuration::{Configuration, DEFAULT, loopback};
 use latlab_core::mechanism::protocol::{Answer, Command, LONGEST, line};
@@ -123,9 +124,11 @@ pub fn protocol(bytes: &[u8]) {
     }
 }
 
-/// The kernel's symbols: each address is found in the function that begins there.
+/// A perf map; and the kernel's symbols: each address is found in the function that begins there.
 pub fn symbols(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
+    let functions = PerfMap::of(text);
+    let _ = [0, 1 << 12, u64::MAX].map(|address| functions.frame(address));
     let Ok(symbols) = Symbols::parse(text) else { return };
     for line in text.lines().filter_map(KallsymsLine::parse).filter(KallsymsLine::is_function) {
         let found = symbols.find(line.address).expect("a function begins there");

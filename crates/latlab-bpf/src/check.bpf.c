@@ -1,76 +1,10 @@
-/* BPF programs of the check: what the real-time threads of the watched processes ask of the kernel,
- * and how they are scheduled. */
+/* BPF programs of the check: what the threads of the watched processes ask of the kernel, and how they are
+ * scheduled. */
 #include "current.h"
 #include "check.h"
+#include "task.h"
 
 const char LICENSE[] SEC("license") = "Dual MIT/GPL";
-
-/* Flavours of kernel structs with the fields that only these programs read. */
-struct mm_struct___check {
-	unsigned long locked_vm;
-	unsigned long def_flags;
-} CORE;
-
-struct qstr___check {
-	const unsigned char *name;
-} CORE;
-
-struct dentry___check {
-	struct qstr___check d_name;
-} CORE;
-
-struct path___check {
-	struct dentry___check *dentry;
-} CORE;
-
-struct inode___check {
-	__u16 i_mode;
-	__u32 i_rdev;
-} CORE;
-
-struct file___check {
-	struct inode___check *f_inode;
-	struct path___check f_path;
-	void *private_data;
-} CORE;
-
-struct fdtable___check {
-	unsigned int max_fds;
-	struct file___check **fd;
-} CORE;
-
-struct files_struct___check {
-	struct fdtable___check *fdt;
-} CORE;
-
-struct timerfd_ctx___check {
-	int clockid;
-} CORE;
-
-struct signal_struct___check {
-	struct {
-		int counter;
-	} live;	/* threads that have not ended */
-} CORE;
-
-struct task_struct___check {
-	struct signal_struct___check *signal;
-	unsigned int policy;
-	unsigned long maj_flt;
-	unsigned int pagefault_disabled;
-	struct mm_struct___check *mm;
-	struct files_struct___check *files;
-} CORE;
-
-/* Registers of x86 and of arm64. */
-struct pt_regs___check {
-	unsigned long bp, r10, r9, r8, dx, si, di, orig_ax, ip, sp;
-	unsigned long orig_x0, pc;
-	unsigned long regs[31];
-	int syscallno;
-} CORE;
-
-#define TASK(task) ((struct task_struct___check *)(task))
 
 /* Watched processes by their PIDs. */
 struct {
@@ -97,10 +31,12 @@ INLINE __u32 *place(__u32 process)
 	return &known[process & (PROCESSES - 1)];
 }
 
-/* A thread that exits is not watched any more: it is switched out for the last time after its EXIT. */
-INLINE bool is_real_time(struct task_struct *task)
+/* Whether the threads of a watched process with the policy of this one are watched. The idle tasks are none of a
+ * process. A thread that exits is not watched any more: it is switched out for the last time after its EXIT. */
+INLINE bool has_watched_policy(struct task_struct *task)
 {
-	return task->normal_prio < 100 && !(task->flags & EXITING);
+	return (task->normal_prio < 100 || (check_settings.any_policy && task->tgid)) &&
+	       !(task->flags & EXITING);
 }
 
 /* The process of a task, if the task is watched. */
@@ -108,14 +44,14 @@ INLINE struct process *process_of(struct task_struct *task)
 {
 	__u32 process = task->tgid;
 
-	return is_real_time(task) ? bpf_map_lookup_elem(&processes, &process) : 0;
+	return has_watched_policy(task) ? bpf_map_lookup_elem(&processes, &process) : 0;
 }
 
 INLINE bool is_watched(struct task_struct *task)
 {
 	__u32 process = task->tgid;
 
-	if (!is_real_time(task))
+	if (!has_watched_policy(task))
 		return false;
 	if (*place(process) == process)
 		return true;
@@ -228,7 +164,15 @@ INLINE void describe_file(struct long_note *note, struct task_struct *task, __u6
 
 		device = BPF_CORE_READ(timer, clockid);
 	}
-	note->note.value[8] = device << 32 | 1 << 16 | BPF_CORE_READ(file, f_inode, i_mode);
+	__u64 mode = BPF_CORE_READ(file, f_inode, i_mode);
+
+	if ((mode & 0170000) == 0140000 && bpf_core_field_exists(struct sock___check, sk_rcvtimeo)) {
+		struct socket___check *socket = BPF_CORE_READ(file, private_data);
+		__s64 ticks = BPF_CORE_READ(socket, sk, sk_rcvtimeo);
+
+		note->note.value[7] = ticks < ~0ULL >> 1 ? ticks : 0;
+	}
+	note->note.value[8] = device << 32 | 1 << 16 | mode;
 }
 
 INLINE void read_arguments(__u64 *value, struct pt_regs___check *regs)
@@ -300,6 +244,22 @@ static __noinline __u64 callers(__u64 sp, __u64 ip)
 	return sum;
 }
 
+/* The memory around a futex, which tells what kind of lock it is and who holds it. */
+INLINE void describe_lock(struct long_note *note, __u64 address)
+{
+	__u64 words[LOCK_WORDS / 2] = {};
+
+	if (bpf_probe_read_user(words, sizeof(words), (void *)(address - LOCK_BEFORE))) {
+		/* It may begin a mapping. */
+		__builtin_memset(words, 0, sizeof(words));
+		bpf_probe_read_user((char *)words + LOCK_BEFORE, sizeof(words) - LOCK_BEFORE,
+				    (void *)address);
+	}
+	note->note.value[8] = words[0];
+	note->note.value[10] = words[1];
+	__builtin_memcpy(note->file, words + 2, sizeof(note->file));
+}
+
 INLINE void describe_wait(struct note *note, struct task_struct *task, struct pt_regs *regs,
 			  __u64 number)
 {
@@ -358,11 +318,20 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 	if (!note)
 		return 0;
 	describe_call(&note->note, task, regs, number);
-	describe_file(note, task, note->note.value[1]);
+	if (number == check_settings.futex) {
+		if (note->note.value[4])
+			note->note.value[7] = read_time(note->note.value[4]);
+		describe_lock(note, note->note.value[1]);
+	} else {
+		describe_file(note, task, note->note.value[1]);
+	}
 	copy_stack(note, (void *)regs);
 	submit(note);
 	return 0;
 }
+
+#include "request.h"
+#include "check_stop.h"
 
 /* Whether a system call that returns has mapped code of a file. */
 INLINE bool maps_code(struct pt_regs___check *regs)
@@ -385,6 +354,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 		if (bpf_map_lookup_elem(&processes, &process))
 			tell(task, MAPPED, 0);
 	}
+	if (is_request(call_number((void *)regs)))
+		request((void *)bpf_task_pt_regs(task), call_number((void *)regs), result);
 	if (!is_watched(task) || !(note = begin(task, LEAVE)))
 		return 0;
 	note->value[0] = result;
@@ -516,6 +487,21 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	return 0;
 }
 
+/* A signal that stops the process: SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU. */
+SEC("tp_btf/signal_generate")
+int BPF_PROG(signal_generate, int number, void *info, struct task_struct *task)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u32 key = task->tgid;
+	struct process *process;
+
+	if (number < 19 || number > 22 || !(process = bpf_map_lookup_elem(&processes, &key)))
+		return 0;
+	process->stopper = current->pid;
+	__builtin_memcpy(process->stopper_name, current->comm, 16);
+	return 0;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task_struct *next,
 	     unsigned int state)
@@ -528,8 +514,11 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 		note->value[2] = next->pid;
 		note->value[3] = (__s64)next->prio;
 		__builtin_memcpy(&note->value[4], next->comm, 16);
-		note->value[6] = TASK(prev)->maj_flt;
 		note->value[7] = next->flags & KTHREAD;
+		enum stop how = stop(prev, state);
+
+		if (how && !preempted)
+			describe_stop(note, prev, how);
 		submit(note);
 	}
 	if (is_watched(next))

@@ -8,17 +8,21 @@
 #define STACK 2048	/* bytes copied from the top of the user stack */
 #define SHORT_STACK 512	/* the same where that many are not mapped */
 #define CALLERS 16	/* words of the stack in which the C library returns to its caller */
-#define VALUES 10
+#define VALUES 11
+#define LOCK_WORDS 8	/* words of memory by which a lock of user space is known */
+#define LOCK_BEFORE 12	/* bytes of them before that of the futex */
 
 enum kind_of_note {
 	ENTER = 1,	/* number, six arguments, time, the file of that number if the first argument is
-			 * one, memory locks; file name, stack, without which both are those of the last
+			 * one, memory locks; file name, stack. A futex has the memory around it in place of
+			 * the file and its name, and after the locks. Without name and stack, both are those of the last
 			 * ENTER of nanosleep() of the thread */
 	LEAVE,		/* result, number */
 	FAULT,		/* address, error code, major faults so far, in the kernel; stack */
 	FAULTED,	/* result of handle_mm_fault() */
 	WAKING,		/* waker, its priority, context, its name */
-	OUT,		/* state, preempted, next task, its priority, its name, major faults so far */
+	OUT,		/* state, preempted, next task, its priority, its name; of a stop, its kind and, above 8
+			 * bits, who stopped it; whether the next task is the kernel's; name of who stopped it */
 	IN,		/* major faults so far */
 	MIGRATE,	/* to this CPU */
 	FORK,		/* the new process */
@@ -27,7 +31,19 @@ enum kind_of_note {
 	BEGIN,		/* the ID of a part of a cycle, and its name */
 	END,		/* 0, and the name of the part */
 	MAPPED,		/* code of a file */
+	REQUEST,	/* for a real-time policy or locked memory: number, result, thread or address, policy or
+			 * length, priority, limits RLIMIT_RTPRIO and RLIMIT_MEMLOCK, rights, size of the
+			 * memory in bytes; stack */
 };
+
+/* How a thread is stopped. */
+enum stop { RUNS, BY_SIGNAL, BY_TRACER, BY_FREEZER };
+
+/* The rights of a thread that makes a request. */
+#define MAY_SCHEDULE 1	/* CAP_SYS_NICE */
+#define MAY_LOCK 2	/* CAP_IPC_LOCK */
+#define IN_NAMESPACE 4	/* in a user namespace, whose capabilities do not count */
+#define WITHOUT_BUDGET 8	/* its control group has no real-time budget */
 
 #define NAME 64		/* longest name of a part with its zero, in the values after the first */
 
@@ -67,7 +83,8 @@ struct process {
 	__u64 sp;
 	__u64 callers;	/* sum over the addresses on the top of the stack */
 	__u32 tid;
-	__u32 reserved;
+	__u32 stopper;		/* who last sent it a signal that stops it */
+	char stopper_name[16];
 };
 
 struct check_settings {
@@ -76,6 +93,14 @@ struct check_settings {
 	__u32 nanosleep;
 	__u32 clock_nanosleep;
 	__u32 mmap;
+	__u32 sched_setscheduler;
+	__u32 sched_setparam;
+	__u32 sched_setattr;
+	__u32 mlock;
+	__u32 mlock2;
+	__u32 mlockall;
+	__u32 futex;
+	__u32 any_policy;	/* whether all threads are watched, not only real-time ones */
 };
 
 #endif

@@ -1,4 +1,4 @@
-//! What the real-time threads of a program ask of the kernel, and how they are scheduled.
+//! What the threads of a program ask of the kernel, and how they are scheduled.
 
 mod layout;
 
@@ -19,7 +19,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use syscalls::Sysno;
 
-/// The loaded programs, which observe all real-time threads of the watched processes and of the
+/// Which processes and threads are observed from the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Observe {
+    /// The processes that this one starts.
+    pub parent: Option<u32>,
+    /// Threads of every policy; otherwise only real-time ones.
+    pub any_policy: bool,
+}
+
+/// The loaded programs, which observe the threads of the watched processes and of the
 /// processes that these start. They are removed when this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Checker {
@@ -50,16 +59,15 @@ impl Checker {
         Err(RecorderError::MissingFeature("tracepoints of system calls"))
     }
 
-    /// Loads and attaches the programs. Processes that the process `parent` starts are watched.
-    /// Errors say what the kernel lacks or refuses, and what to do.
-    pub fn start(parent: Option<u32>) -> Result<Checker, RecorderError> {
+    /// Loads and attaches the programs. Errors say what the kernel lacks or refuses, and what to do.
+    pub fn start(observe: Observe) -> Result<Checker, RecorderError> {
         Checker::check()?;
         // Not every kernel lets programs run at the end of functions.
-        object::load_explained(|| Checker::load(parent, true))
-            .or_else(|_| object::load_explained(|| Checker::load(parent, false)))
+        object::load_explained(|| Checker::load(observe, true))
+            .or_else(|_| object::load_explained(|| Checker::load(observe, false)))
     }
 
-    fn load(parent: Option<u32>, with_fault_end: bool) -> libbpf_rs::Result<Checker> {
+    fn load(observe: Observe, with_fault_end: bool) -> libbpf_rs::Result<Checker> {
         let mut open = ObjectBuilder::default().name("check")?.open_memory(OBJECT)?;
         let btf = Btf::from_vmlinux()?;
         let found = variables(&btf);
@@ -71,7 +79,7 @@ impl Checker {
         for mut map in open.maps_mut() {
             match map.name().to_str() {
                 Some(".rodata.places") => map.set_initial_value(&words(&places))?,
-                Some(".rodata.check_settings") => map.set_initial_value(&settings(parent))?,
+                Some(".rodata.check_settings") => map.set_initial_value(&settings(observe))?,
                 _ => {}
             }
         }
@@ -194,10 +202,16 @@ fn attach(object: &Object, missing: &mut Vec<String>) -> libbpf_rs::Result<Vec<L
 }
 
 /// Encodes a `struct check_settings`.
-fn settings(parent: Option<u32>) -> Vec<u8> {
-    let numbers = [Sysno::nanosleep, Sysno::clock_nanosleep, Sysno::mmap];
-    let numbers = numbers.map(|call| u32::try_from(call.id()).unwrap_or(u32::MAX));
-    let all: Vec<u32> = [parent.unwrap_or(0)].into_iter().chain(numbers).collect();
+fn settings(observe: Observe) -> Vec<u8> {
+    let waits = [Sysno::nanosleep, Sysno::clock_nanosleep, Sysno::mmap];
+    let scheduling = [Sysno::sched_setscheduler, Sysno::sched_setparam, Sysno::sched_setattr];
+    let numbers = [waits, scheduling, [Sysno::mlock, Sysno::mlock2, Sysno::mlockall]].concat();
+    let numbers = numbers
+        .into_iter()
+        .chain([Sysno::futex])
+        .map(|call| u32::try_from(call.id()).unwrap_or(u32::MAX));
+    let parent = [observe.parent.unwrap_or(0)].into_iter();
+    let all: Vec<u32> = parent.chain(numbers).chain([u32::from(observe.any_policy)]).collect();
     words(&all)
 }
 

@@ -36,6 +36,13 @@ struct bpf_dynptr {
 #define KTHREAD 0x00200000	/* PF_KTHREAD */
 #define EXITING 0x00000004	/* PF_EXITING */
 
+/* States of a task that sleeps until others let it go on. */
+#define STOPPED 0x4	/* __TASK_STOPPED */
+#define TRACED 0x8	/* __TASK_TRACED */
+#define FROZEN 0x8000	/* TASK_FROZEN, since Linux 6.1 */
+
+#define MIGRATING 2	/* TASK_ON_RQ_MIGRATING of `on_rq` */
+
 /* Bit of the preemption count: set while a softirq runs. The bits above count the sections with softirqs
  * disabled; where those of interrupts are depends on the kernel. */
 #define SERVING_SOFTIRQ 0x100
@@ -47,6 +54,7 @@ struct thread_info {
 
 struct rq {
 	__u64 clock;
+	__u32 cpu;
 } CORE;
 
 /* Accounts of the scheduler, in time of `rq->clock`. */
@@ -54,12 +62,31 @@ struct sched_info {
 	__u64 last_queued;	/* 0 once the task runs */
 } CORE;
 
+struct task_group {
+	__u32 shares;
+} CORE;
+
 struct cfs_rq {
 	struct rq *rq;
+	struct task_group *tg;	/* with control groups */
+	/* With CPU quotas, in time of `rq->clock`: since when this queue is throttled, and for how long it was. */
+	__u64 throttled_clock_self;
+	__u64 throttled_clock_self_time;
 } CORE;
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
+} CORE;
+
+struct callback_head {
+	struct callback_head *next;
+} CORE;
+
+struct restart_block {
+	struct {
+		int clockid;
+		__u64 expires;
+	} nanosleep;
 } CORE;
 
 struct task_struct {
@@ -70,6 +97,11 @@ struct task_struct {
 	int normal_prio;
 	struct sched_entity se;
 	struct sched_info sched_info;
+	struct callback_head sched_throttle_work;	/* since Linux 6.18 */
+	bool throttled;	/* the same */
+	unsigned frozen:1;	/* by the freezer of its control group, version 2 */
+	struct restart_block restart_block;
+	struct task_struct *parent;	/* of a traced task, its tracer */
 	int pid;
 	int tgid;
 	int softirq_disable_cnt;	/* PREEMPT_RT only; replaces the softirq part of the preemption count */
@@ -83,6 +115,7 @@ struct timerqueue_node {
 
 struct timespec64 {
 	__s64 tv_sec;
+	long tv_nsec;
 } CORE;
 
 /* Linux 6.2 and later: reads kernel memory as a struct of the given type. */
@@ -114,6 +147,10 @@ struct irqaction {
 } CORE;
 
 struct pt_regs {
+	unsigned long di;
+	unsigned long dx;
+	unsigned long ax;
+	unsigned long orig_ax;
 	unsigned long ip;
 } CORE;
 

@@ -5,7 +5,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::{clock, machine};
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{DataSec, MemberAttr, Struct, Typedef, Var};
+use libbpf_rs::btf::types::{DataSec, Func, MemberAttr, Struct, Typedef, Var};
 use std::ffi::OsStr;
 
 /// Offsets of per-CPU variables in the per-CPU section; 0 where the kernel has none of that name.
@@ -65,6 +65,18 @@ pub(crate) const OF_ARCHITECTURE: &[&str] = &[
 ];
 #[cfg(target_arch = "aarch64")]
 pub(crate) const OF_ARCHITECTURE: &[&str] = &["ipi_entry", "ipi_exit"];
+
+/// Programs of the recorder that trace functions of the scheduler: those by which the CPU quota of a
+/// control group takes effect. Not every kernel can trace functions.
+pub(crate) const FUNCTIONS: [&str; 2] = ["tg_throttle_down", "tg_unthrottle_up"];
+
+/// Whether the kernel has that function, and the fields that say which group it is; and the task does
+/// not say itself that it waits for quota, as from Linux 6.18 on.
+pub(crate) fn needs_function(btf: &Btf<'_>, name: &str) -> bool {
+    let is_there = btf.type_by_name::<Func<'_>>(name).is_some();
+    let can = is_there && has_member(btf, "cfs_rq", "tg") && has_member(btf, "rq", "cpu");
+    can && !has_member(btf, "task_struct", "sched_throttle_work")
+}
 
 /// The program of the recorder for the software event of page faults.
 pub(crate) const PAGE_FAULTS: &str = "page_fault_event";

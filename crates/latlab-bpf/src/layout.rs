@@ -1,20 +1,25 @@
 //! The data layout of `recorder.h`: windows are decoded from bytes, settings encoded.
 
 mod lock;
+#[cfg(test)]
+mod tests;
+mod wait;
 
 use crate::kernel::Variables;
+use crate::recorder::Latest;
 use latlab_core::explain::{Call, Comm, Event, EventKind, InterruptedContext, Line, Task, Window};
 use latlab_core::time::Nanos;
 use lock::{CALLERS, LOCK_TAKEN, LOCK_WAIT};
+use wait::{THROTTLED, UNTHROTTLED};
 
 /// Size of a `struct watched` in bytes; it begins with the PID of its task.
-pub(crate) const WATCHED: usize = 64 + 2 * WAKE;
+pub(crate) const WATCHED: usize = 64 + 2 * WAKE + 48;
 /// Largest number of watched tasks. The slot of a task is its PID modulo this.
 pub(crate) const WAKES: u32 = 4096;
 /// Number of bytes of the filter of watched tasks: one per PID modulo this.
 pub(crate) const FILTER: u32 = 8192;
 /// Size of a `struct wake` in bytes, with which a window begins.
-const WAKE: usize = 672;
+const WAKE: usize = 784;
 const EVENT: usize = 64;
 /// The PID of an event whose task is that of the event before.
 const SAME: u32 = u32::MAX;
@@ -102,32 +107,42 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     let (task, waker) = (read.who().0, read.who().0);
     let (cpu, waker_cpu) = (read.u32(), read.u32());
     let depths = [read.u32(), read.u32()];
-    let (own, remote) = ((read.u32(), read.u32()), (read.u32(), read.u32()));
-    let (switch_pid, _reserved) = (read.u32(), read.u32());
+    let [own, remote, third] = [(); 3].map(|()| (read.u32(), read.u32()));
+    let (former_cpu, switch_pid) = (read.u32(), read.u32());
+    let (number, stopped, group) = (read.u32(), read.u32(), read.u64());
+    let stop = read.stop(stopped, due);
+    let (moves, lacks_moves) = read.moves(number);
     let [waking_stack, switch_stack] = depths.map(|depth| read.stack(depth));
-    if read.0.len() != EVENT * (own.1 as usize + remote.1 as usize) {
+    let count = own.1 as usize + remote.1 as usize + third.1 as usize;
+    if read.0.len() != EVENT * count {
         return None;
     }
+    let last_move = moves.last().map(|last| last.at);
+    let left = last_move.unwrap_or(waking);
     let (mut own, own_torn) = events(&mut read, own, Nanos::MAX);
-    let (mut elsewhere, remote_torn) = events(&mut read, remote, waking);
-    if waker_cpu != cpu {
-        insert_queued(&mut own, EventKind::Queued { pid: task.pid, cpu }, queued);
+    let (mut elsewhere, remote_torn) = events(&mut read, remote, left);
+    let (mut former, former_torn) = events(&mut read, third, left);
+    if waker_cpu != cpu && last_move.is_none() {
+        wait::insert_queued(&mut own, EventKind::Queued { pid: task.pid, cpu }, queued);
     }
-    drop_stale(&mut own, (due, Nanos::MAX));
+    let came = last_move.filter(|_| !moves.iter().any(|one| one.from == cpu)).unwrap_or(due);
+    drop_stale(&mut own, (came, Nanos::MAX));
     // Switches after the waking do not matter. But the first of them that were not recorded came
     // before it if another task than the waker seems to run then.
     let current = current_task(&elsewhere, waking).map(|task| task.pid);
     let end = if current == Some(waker.pid) { waking } else { Nanos::MAX };
     drop_stale(&mut elsewhere, (due, end));
-    let cut = |events: &[Event]| events.first().is_none_or(|event| event.at > due);
-    let remote_cut = waker_cpu != cpu && cut(&elsewhere);
-    let torn = own_torn || remote_torn || cut(&own) || remote_cut;
+    drop_stale(&mut former, (waking, left));
+    let cut = |events: &[Event], from| events.first().is_none_or(|event| event.at > from);
+    let remote_cut = waker_cpu != cpu && cut(&elsewhere, due);
+    let torn = own_torn || remote_torn || former_torn || cut(&own, came) || remote_cut;
     let unreported = waking == Nanos(0) || switched == Nanos(0);
     let ran = if switched == Nanos(0) { out } else { switched };
     #[rustfmt::skip]
     let window = Window {
         task, cpu, due, expiry, waking, waker, waker_cpu, switched, unreported, out, ran, events: own,
-        elsewhere, waking_stack, switch_stack, switch_pid, stolen, torn,
+        elsewhere, stop, moves, lacks_moves, former_cpu, former, waking_stack, switch_stack, switch_pid,
+        stolen, torn, group, quota: None,
     };
     Some(window)
 }
@@ -144,14 +159,6 @@ fn events(read: &mut Reader<'_>, (first, count): (u32, u32), end: Nanos) -> (Vec
     let needed = &events[..events.partition_point(|event| event.at < end)];
     let torn = torn || is_switch_missing(needed);
     (events, torn)
-}
-
-/// Inserts that the task was put on the run queue, where the kernel's account tells of it instead of an
-/// event. Nothing was recorded then, so that the current task is that of the event before.
-fn insert_queued(events: &mut Vec<Event>, kind: EventKind, at: Nanos) {
-    let place = events.partition_point(|event| event.at <= at);
-    let Some(task) = current_task(events, at) else { return };
-    events.insert(place, Event { at, task, kind, stolen: Nanos(0) });
 }
 
 /// The current task of a CPU at `moment`, by the last event before. None without one.
@@ -176,16 +183,27 @@ fn drop_stale(events: &mut Vec<Event>, (due, end): (Nanos, Nanos)) {
 
 /// Decodes a `struct ring`: the last events of a CPU that are complete, in the order of time.
 pub(crate) fn ring(bytes: &[u8]) -> Vec<Event> {
+    ring_after(bytes, 0, Nanos::MAX).events
+}
+
+/// Decodes of a `struct ring` the complete events after the first `seen` and those shortly before: some
+/// may have been incomplete then, and those after them need their task and stolen time. Those after `until`
+/// are left to the next call.
+pub(crate) fn ring_after(bytes: &[u8], seen: u64, until: Nanos) -> Latest {
     let written = Reader(bytes).u64();
+    let kept = written.saturating_sub(EVENTS - OLDEST);
+    let first = kept.max(seen.saturating_sub(OLDEST));
     let event = |nth: u64| {
         let place = usize::try_from(nth % EVENTS).ok()? * EVENT + RING;
         let seq = u32::try_from((nth + 1) & u64::from(u32::MAX)).ok()?;
         Reader(bytes.get(place..)?).event(seq)
     };
-    let kept = written.saturating_sub(EVENTS - OLDEST)..written;
-    let mut events = both(kept.filter_map(event));
+    let is_later = |nth: &u64| event(*nth).is_some_and(|(event, _)| event.at > until);
+    let next = (first..written).find(is_later).unwrap_or(written);
+    let mut events = both((first..written).filter_map(event));
     in_order(&mut events);
-    events
+    events.truncate(events.partition_point(|event| event.at <= until));
+    Latest { events, seen: next, torn: kept > seen }
 }
 
 /// The events of slots that tell of one or two.
@@ -304,6 +322,7 @@ impl Reader<'_> {
             CALLERS => lock::callers(task, &rest),
             _ => what(kind, flag == 1, &rest)?,
         };
+        let at = wait::quota_since(kind, &rest).unwrap_or(at);
         // The total so far; `stolen_since_previous` converts it.
         let stolen = Nanos(stolen.into());
         let event = Event { at, task, kind: what, stolen };
@@ -348,6 +367,8 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
         16 => EventKind::PageFault { address: a },
         18 => EventKind::Current,
         LOCK_TAKEN => EventKind::LockTaken,
+        THROTTLED => EventKind::Throttled { group: a },
+        UNTHROTTLED => EventKind::Unthrottled { group: a },
         _ => return None,
     })
 }
@@ -369,231 +390,4 @@ fn timer(rest: &[u8; 24]) -> EventKind {
 /// Converts a number that the kernel keeps in 32 bits.
 fn narrow(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// An event at `at`: a context switch.
-    pub(super) fn switch(seq: u32, at: u64, from: u32, to: u32) -> Vec<u8> {
-        let who = |pid: u32| {
-            [&pid.to_ne_bytes()[..], &[120, 0, 3, 0], b"a task\0\0\0\0\0\0\0\0\0\0"].concat()
-        };
-        let head = [&seq.to_ne_bytes()[..], &[1, 1, 0, 0], &at.to_ne_bytes()].concat();
-        [head, who(from), who(to)].concat()
-    }
-
-    /// The bytes of a wake-up due at 100 that ran at 200, with a stack of two functions and these
-    /// events.
-    pub(super) fn encoded(first: u32, events: &[Vec<u8>]) -> Vec<u8> {
-        encoded_by(1, (first, events), &[])
-    }
-
-    /// The same, woken at 150 by that CPU, with the events `remote` of that CPU.
-    fn encoded_by(
-        waker_cpu: u32,
-        (first, events): (u32, &[Vec<u8>]),
-        remote: &[Vec<u8>],
-    ) -> Vec<u8> {
-        let times = [100_u64, 101, 150, 200, 300, 7, 0, 0, 0];
-        let mut bytes: Vec<u8> = times.into_iter().flat_map(u64::to_ne_bytes).collect();
-        bytes.extend([0; 48]);
-        let count = |events: &[Vec<u8>]| u32::try_from(events.len()).unwrap();
-        let depths = [16, (-14_i32).cast_unsigned()];
-        let ranges = [first, count(events), 0, count(remote)];
-        let words = [1, waker_cpu].into_iter().chain(depths).chain(ranges).chain([2, 0]);
-        bytes.extend(words.flat_map(u32::to_ne_bytes));
-        bytes.extend((0..64_u64).flat_map(u64::to_ne_bytes));
-        assert_eq!(bytes.len(), WAKE);
-        bytes.extend([events.concat(), remote.concat()].concat());
-        bytes
-    }
-
-    #[test]
-    fn window_is_read_with_its_events_in_order() {
-        let events = [switch(8, 190, 2, 3), switch(9, 90, 1, 2)];
-        let window = window(&encoded(7, &events)).unwrap();
-        assert_eq!(
-            (window.due, window.expiry, window.waking),
-            (Nanos(100), Nanos(101), Nanos(150))
-        );
-        assert_eq!((window.ran, window.stolen, window.cpu), (Nanos(200), Nanos(7), 1));
-        assert_eq!((window.waking_stack, window.switch_stack), (vec![0, 1], vec![]));
-        assert_eq!(window.switch_pid, 2);
-        assert_eq!(window.events[0].at, Nanos(90));
-        let task = |pid| Task { pid, prio: 120, comm: Comm::from("a task") };
-        assert_eq!(window.events[0].task, task(1));
-        assert_eq!(window.events[0].kind, EventKind::Switch { next: task(2), preempted: true });
-        assert!(!window.torn);
-    }
-
-    #[test]
-    fn window_with_missing_events_is_torn() {
-        let whole = [switch(1, 90, 1, 2), switch(2, 110, 2, 3), switch(3, 120, 3, 4)];
-        let torn = |events: &[Vec<u8>]| window(&encoded(0, events)).unwrap().torn;
-        assert!(!torn(&whole));
-        let overwritten = [whole[0].clone(), switch(7, 110, 2, 3), whole[2].clone()];
-        assert!(torn(&overwritten), "an event was overwritten");
-        assert!(
-            torn(&[whole[0].clone(), switch(2, 120, 3, 4)]),
-            "a context switch was not reported"
-        );
-        assert!(torn(&[switch(1, 110, 1, 2)]), "events of the beginning are missing");
-        let mut cut = encoded(0, &whole);
-        cut.pop();
-        assert_eq!(window(&cut), None);
-    }
-
-    /// The event after context switches that were not recorded: a task has the CPU since `at`.
-    fn current(seq: u32, at: u64, pid: u32) -> Vec<u8> {
-        let mut event = switch(seq, at, pid, 0);
-        event[4] = 18;
-        event
-    }
-
-    #[test]
-    fn unrecorded_switches_before_due_tear_no_window() {
-        let events = [switch(1, 50, 1, 2), current(2, 90, 7), switch(3, 190, 7, 3)];
-        let whole = window(&encoded(0, &events)).unwrap();
-        assert!(!whole.torn);
-        let seen: Vec<_> = whole.events.iter().map(|event| (event.at.0, event.task.pid)).collect();
-        assert_eq!(seen, [(50, 1), (90, 7), (190, 7)]);
-        assert_eq!(whole.events[1].kind, EventKind::Current);
-        // What ran at 100 is unknown.
-        let events = [switch(1, 50, 1, 2), current(2, 120, 7), switch(3, 190, 7, 3)];
-        let torn = window(&encoded(0, &events)).unwrap();
-        assert!(torn.torn);
-        assert_eq!(torn.events[0].at, Nanos(120));
-        let other = [current(1, 90, 7), switch(2, 190, 8, 3)];
-        assert!(window(&encoded(0, &other)).unwrap().torn, "a context switch was not reported");
-    }
-
-    #[test]
-    fn unrecorded_switches_of_waking_cpu_after_waking_tear_no_window() {
-        let remote = [switch(1, 50, 1, 2), current(2, 155, 7), switch(3, 160, 7, 3)];
-        let woken_by = |waker: u32| {
-            let mut bytes = encoded_by(0, (0, &[switch(1, 90, 1, 2)]), &remote);
-            bytes[96..100].copy_from_slice(&waker.to_ne_bytes());
-            window(&bytes).expect("the window is complete")
-        };
-        let whole = woken_by(2);
-        assert!(!whole.torn);
-        assert_eq!(whole.elsewhere.first().map(|event| event.at), Some(Nanos(50)));
-        assert!(woken_by(7).torn, "one of them came before the waking");
-    }
-
-    #[test]
-    fn account_of_run_queue_is_an_event_if_another_cpu_woke_the_task() {
-        let own = [switch(1, 90, 1, 2), switch(2, 190, 2, 3)];
-        let queued_at = |waker_cpu, at: u64| {
-            let mut bytes = encoded_by(waker_cpu, (0, &own), &own);
-            bytes[64..72].copy_from_slice(&at.to_ne_bytes());
-            window(&bytes).expect("the window is complete")
-        };
-        let known = queued_at(2, 170);
-        assert_eq!(known.queued(), Some(Nanos(170)));
-        assert_eq!((known.events[1].at, known.events[1].task.pid), (Nanos(170), 2));
-        assert_eq!(queued_at(2, 0).queued(), None, "the kernel keeps no account");
-        assert_eq!(queued_at(1, 170).queued(), None, "the waking says it");
-    }
-
-    #[test]
-    fn window_is_torn_if_events_of_waking_cpu_before_waking_are_missing() {
-        let own = [switch(1, 90, 1, 2)];
-        let torn = |remote: &[Vec<u8>]| {
-            window(&encoded_by(0, (0, &own), remote)).expect("the window is complete").torn
-        };
-        let whole = [switch(1, 95, 1, 2), switch(2, 120, 2, 3), switch(3, 151, 3, 4)];
-        assert!(!torn(&whole));
-        let incomplete = switch(0, 152, 4, 5);
-        assert!(!torn(&[&whole[..], std::slice::from_ref(&incomplete)].concat()));
-        let overwritten = [whole[0].clone(), switch(9, 120, 2, 3), whole[2].clone()];
-        assert!(torn(&overwritten), "a later event does not replace it");
-        assert!(
-            torn(&[switch(1, 110, 2, 3), switch(2, 151, 3, 4)]),
-            "events of its beginning are missing"
-        );
-        assert!(torn(&[]), "there are no events");
-    }
-
-    #[test]
-    fn stolen_time_is_attributed_to_each_event() {
-        let stolen = |seq: u32, at: u64, until: u16| {
-            let mut event = switch(seq, at, 1, 1);
-            event[6..8].copy_from_slice(&until.to_ne_bytes());
-            event
-        };
-        let since = |events: &[Vec<u8>]| -> Vec<u64> {
-            let window = window(&encoded(0, events)).expect("the window is complete");
-            window.events.iter().map(|event| event.stolen.0).collect()
-        };
-        let counted = [stolen(1, 50, 65_530), stolen(2, 20_050, 5), stolen(3, 20_051, 5)];
-        assert_eq!(since(&counted), [0, 10 * 1024, 0], "the counter wraps around");
-        assert_eq!(
-            since(&[stolen(1, 50, 0), stolen(2, 90_000, 40)]),
-            [0, 0],
-            "the first value is unknown"
-        );
-        let nested = [stolen(1, 50, 40), stolen(2, 60, 39)];
-        assert_eq!(since(&nested), [0, 0], "more than the elapsed time");
-    }
-
-    #[test]
-    fn ring_has_the_last_complete_events() {
-        let mut bytes = vec![0; RING + usize::try_from(EVENTS).unwrap() * EVENT];
-        let mut put = |seq: u32, at: u64| {
-            let place = RING + (seq as usize - 1) % usize::try_from(EVENTS).unwrap() * EVENT;
-            bytes[place..place + EVENT].copy_from_slice(&switch(seq, at, 1, 2));
-        };
-        // The ring has wrapped around; the slot of event 1027 still has an older one.
-        (3..=16_386).filter(|seq| *seq != 1027).for_each(|seq| put(seq, u64::from(seq) * 10));
-        bytes[..8].copy_from_slice(&16_386_u64.to_ne_bytes());
-        let times: Vec<u64> = ring(&bytes).iter().map(|event| event.at.0).collect();
-        assert_eq!((times.len(), times[0], times[times.len() - 1]), (15_359, 10_280, 163_860));
-        assert!(ring(&[]).is_empty() && ring(&[255; 8]).is_empty());
-    }
-
-    #[test]
-    fn window_length_is_known_before_window_is_read() {
-        let whole = encoded(0, &[]);
-        assert_eq!(duration(&whole), Some(Nanos(200)));
-        assert_eq!(duration(&whole[..WAKE - 1]), None);
-        assert_eq!(duration(&[]), None);
-    }
-
-    #[test]
-    fn settings_have_the_layout_of_the_c_header() {
-        let variables =
-            Variables { hrtimer_bases: 1, cpustat_steal: 5, interrupts: 7, ..Variables::default() };
-        let name = Comm::from("abc");
-        let bytes = Settings {
-            name,
-            slow: Nanos(9),
-            variables,
-            how: 2,
-            non_preemptible: true,
-            local_timer: true,
-            sparse: true,
-            later: true,
-        }
-        .bytes();
-        assert_eq!(bytes.len(), 72);
-        assert_eq!((&bytes[..4], bytes[16]), (&b"abc\0"[..], 9));
-        assert_eq!([24, 40, 44, 48, 52, 56, 60, 64].map(|at| bytes[at]), [1, 5, 2, 1, 1, 7, 1, 1]);
-    }
-
-    proptest! {
-        #[test]
-        fn window_of_arbitrary_bytes_does_not_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..1000)) {
-            let _ = window(&bytes);
-            // Set the numbers of events to 0, whatever the other bytes are.
-            if bytes.len() >= WAKE {
-                bytes.truncate(WAKE);
-                bytes[136..152].fill(0);
-                prop_assert!(window(&bytes).is_some());
-            }
-        }
-    }
 }

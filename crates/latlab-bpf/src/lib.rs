@@ -18,7 +18,7 @@ mod recorder;
 mod refusal;
 pub mod wakers;
 
-pub use check::{Checker, Observed, UserStack};
+pub use check::{Checker, Observe, Observed, UserStack};
 pub use object::ProgramCost;
-pub use recorder::{Detail, Losses, Recorder, Watch};
+pub use recorder::{Detail, Latest, Losses, Recorder, Watch};
 pub use refusal::RecorderError;

@@ -323,8 +323,14 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int cpu)
 		return 0;
 	enter_of(task);
 	note_here(MIGRATED, task->pid, (__u32)cpu);
-	if (settings.sparse && (watched = find(task)) && watched->waits)
-		waits_for(watched, 1 + (__u64)(__u32)cpu, bpf_ktime_get_ns());
+	watched = find(task);
+	if (!watched)
+		return 0;
+	__u64 now = bpf_ktime_get_ns();
+
+	moves(watched, task, cpu, now);
+	if (settings.sparse && watched->waits)
+		waits_for(watched, 1 + (__u64)(__u32)cpu, now);
 	return 0;
 }
 
@@ -368,11 +374,11 @@ static __noinline void leaves(__u64 *ctx, struct ring *ring, struct task_struct 
 
 	if (!state)
 		ring->events[(ring->head - 1) & (EVENTS - 1)].flag = true;
-	left(prev, now, preempted || !state);
+	left(ring, prev, now, preempted || !state, state);
 	if (!keeps_later())
 		return;
 	struct watched *watched = find(prev);
-	bool sleeps = watched && watched->asleep && !watched->pending && !watched->late;
+	bool sleeps = watched && watched->asleep == ASLEEP && !watched->pending && !watched->late;
 
 	ring->sleeper = sleeps && !is_real_time_thread(prev) ? prev->pid : 0;
 }
@@ -412,7 +418,7 @@ int BPF_PROG(sched_switch, __u32 preempted, struct task_struct *prev, struct tas
 		leaves(ctx, ring, prev, now);
 	__u64 queued = ring->queued;
 
-	if (queued && is_prompt(ring, pid, now, queued)) {
+	if (queued && is_prompt(ring, next, pid, now, queued)) {
 		ring->arrived = now;
 		ring->arrived_head = ring->head;
 	} else if (is_watched(next)) {

@@ -4,11 +4,11 @@
 #define LATLAB_RECORDER_H
 
 #define EVENTS 16384	/* kept per CPU; a power of two */
-#define COPIED 1024	/* largest number of events of its own CPU in a window */
-#define ABROAD 512	/* the same for the CPU that woke the task */
+#define COPIED 1024	/* largest number of events of one CPU in a window */
 #define BEFORE 64	/* events from before the task was due */
 #define AFTER 64	/* events from after the task ran */
-#define AFTER_WAKING 8	/* events from after the waking, on the waking CPU */
+#define AFTER_LEFT 8	/* events of another CPU from after the waking, or after the last move */
+#define MOVES 4	/* moves between run queues that are kept; a power of two */
 #define FRAMES 32	/* largest number of functions in a stack */
 #define WAKES 4096	/* largest number of watched tasks; slots are PIDs modulo this */
 #define STOLEN_UNIT 10	/* low bits of the stolen nanoseconds that an event drops */
@@ -37,6 +37,8 @@ enum kind {
 	LOCK_WAIT,	/* the task waits for the lock at comm[0] of `task`; `other` has it */
 	CALLERS,	/* five functions that called for the lock, from comm[0] of `task` on */
 	LOCK_TAKEN,	/* the wait ends; when its task was last woken from it (0: it did not sleep), its PID */
+	THROTTLED,	/* a control group has used up its CPU quota on the CPU */
+	UNTHROTTLED,	/* it has CPU time again */
 };
 
 /* Bits of the priority of a LOCK_WAIT's task: whose memory the lock protects, and whether `other` is a
@@ -75,6 +77,13 @@ struct event {
 		struct who other;	/* SWITCH, WAKING, CALLED, LOCK_WAIT */
 		__u64 value[3];
 	};
+};
+
+/* A move of a woken task from one run queue to another. */
+struct move {
+	__u64 at;
+	__u32 from;
+	__u32 to;
 };
 
 /* What is kept of a wake-up until the task has run for the first time. */
@@ -117,6 +126,7 @@ struct ring {
 };
 
 #define NOBODY (~0U)
+#define NO_CPU (~0U)
 _Static_assert(__builtin_offsetof(struct ring, running) == 84, "layout.rs has the same");
 
 /* Bits of `upon`. */
@@ -147,8 +157,15 @@ struct wake {
 	__u32 events;	/* number of events that follow */
 	__u32 first_abroad;
 	__u32 events_abroad;
+	__u32 first_former;
+	__u32 events_former;
+	__u32 former_cpu;	/* the last one that it left and that did not wake it, or NO_CPU */
 	__u32 switch_pid;	/* the task of switch_stack */
-	__u32 reserved;
+	__u32 moves;	/* number of moves while it was runnable; the last ones are kept */
+	__u32 stop;	/* what stopped the task until it was woken, as `asleep`; 0 if it slept */
+	__u64 group;	/* its control group when it ran; 0 for real-time tasks */
+	struct who stopper;	/* with `stop` only */
+	struct move moved[MOVES];
 	__u64 waking_stack[FRAMES];
 	__u64 switch_stack[FRAMES];
 };
@@ -161,12 +178,22 @@ struct watched {
 	__u32 late;	/* LATE: the other wake-up is to be reported at the next switch */
 	__u64 due;	/* of the wake-up in progress */
 	__u64 left;	/* when the task was last switched out */
-	__u64 asleep;	/* whether it was switched out to sleep and has not run since */
+	__u64 asleep;	/* ASLEEP, or what stops it: it was switched out so and has not run since; else 0 */
 	__u64 waits;	/* 1 plus the CPU among whose `waiting` tasks it is; 0: none */
 	__u64 lock;	/* address of the lock for which it waits; 0: none */
 	__u64 released;	/* when it was last woken from that wait; 0: it has not slept */
 	struct wake wakes[2];
+	__u64 stopped;	/* since when a stop delays it, while `asleep` says that it is stopped */
+	struct who stopper;
+	__u64 throttled;	/* since when its queue was throttled, when it began to wait for quota; 0: it does not */
+	__u64 throttled_before;	/* how long the queue had been before */
 };
+
+/* Values of `asleep`. */
+#define ASLEEP 1
+#define BY_SIGNAL 2
+#define BY_TRACER 3
+#define BY_FREEZER 4
 
 /* Values of `late`; another value spares the task's way to sleep a look at `lock`. */
 #define LATE 1

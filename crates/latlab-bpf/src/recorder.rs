@@ -37,6 +37,9 @@ pub enum Detail {
     /// Those while a watched task waits for the CPU, which cost least. Latencies end at the switch
     /// to the task.
     Sparse,
+    /// All, and each interrupt from its entry on, whether it expires timers or not: for tasks that do
+    /// not sleep. Latencies end at the switch to the task.
+    Running,
 }
 
 /// A recording in progress. The programs are removed when this is dropped or the process ends. While one
@@ -78,6 +81,17 @@ pub struct Losses {
     pub threads: u64,
     /// Events that came while the CPU recorded another of the same tracepoint.
     pub events_missed: u64,
+}
+
+/// The latest events of a CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Latest {
+    /// The events in the order of time.
+    pub events: Vec<Event>,
+    /// Number of entries that the CPU had written up to then, to be asked for the next ones.
+    pub seen: u64,
+    /// Whether entries between those seen before and these were overwritten.
+    pub torn: bool,
 }
 
 /// Windows read from the ring buffer and not yet returned.
@@ -125,7 +139,13 @@ impl Recorder {
         detail: Detail,
     ) -> Result<Recorder, RecorderError> {
         Recorder::check()?;
-        object::load_explained(|| load::load(watch, threshold, detail))
+        // To begin to trace a function, the kernel changes its own code and waits for all tasks: that
+        // would disturb what probes measure. Not every kernel allows it, and none says so before.
+        let functions = detail != Detail::Full;
+        object::load_explained(|| match load::load(watch, threshold, detail, functions) {
+            Err(_) if functions => load::load(watch, threshold, detail, false),
+            loaded => loaded,
+        })
     }
 
     /// Watches one more thread, with [`Watch::Tasks`]. Of two threads whose PIDs differ by a
@@ -218,6 +238,19 @@ impl Recorder {
     pub fn last_events(&self, cpu: u32) -> io::Result<Vec<Event>> {
         let ring = self.rings.lookup(&cpu.to_ne_bytes(), MapFlags::ANY);
         Ok(layout::ring(&ring.map_err(|error| io_error(&error))?.unwrap_or_default()))
+    }
+
+    /// The events of a CPU after the first `seen` and until this moment, and some before them, if so many
+    /// are kept.
+    pub fn events_after(&self, cpu: u32, seen: u64, until: Nanos) -> io::Result<Latest> {
+        let ring = self.rings.lookup(&cpu.to_ne_bytes(), MapFlags::ANY);
+        let bytes = ring.map_err(|error| io_error(&error))?.unwrap_or_default();
+        Ok(layout::ring_after(&bytes, seen, until))
+    }
+
+    /// Number of CPUs that there may be.
+    pub fn cpus(&self) -> u32 {
+        self.rings.max_entries()
     }
 
     /// Numbers of events and wake-ups that were not recorded since the start.

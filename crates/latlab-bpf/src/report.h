@@ -3,6 +3,7 @@
 #define LATLAB_REPORT_H
 
 #include "wake.h"
+#include "stop.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -51,10 +52,31 @@ INLINE void copy(struct bpf_dynptr *to, __u32 offset, struct ring *ring, __u64 f
 		bpf_dynptr_write(to, offset, ring->events, rest, 0);
 }
 
-/* Selects the events of the own CPU and of the waking CPU for a window. */
-INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad)
+/* When a woken task was moved last; 0 if it was not. */
+INLINE __u64 last_move(struct wake *wake)
+{
+	return wake->moves ? wake->moved[(wake->moves - 1) & (MOVES - 1)].at : 0;
+}
+
+/* Selects the events of another CPU from a moment on, until the task left it. */
+INLINE __u64 choose_on(struct ring *ring, __u32 cpu, __u64 from, __u64 until, __u32 *events)
 {
 	__u64 head = ring->head;
+	__u64 end = first_since(cpu, until) + AFTER_LEFT;
+	__u64 first = first_since(cpu, from);
+
+	end = end < head ? end : head;
+	first = first > BEFORE ? first - BEFORE : 0;
+	if (end - first > COPIED)
+		first = end - COPIED;
+	*events = end - first;
+	return first;
+}
+
+/* Selects the events of the own CPU, of the waking CPU and of one in between for a window. */
+INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad, struct ring *former)
+{
+	__u64 head = ring->head, moved = last_move(wake), waking = wake->waking;
 	__u64 end = wake->head + AFTER < head ? wake->head + AFTER : head;
 	__u64 first = first_since(wake->cpu, wake->due);
 
@@ -67,17 +89,14 @@ INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad)
 	wake->events = end - first;
 	wake->first_abroad = 0;
 	wake->events_abroad = 0;
-	if (!abroad)
-		return;
-	head = abroad->head;
-	end = first_since(wake->waker_cpu, wake->waking) + AFTER_WAKING;
-	end = end < head ? end : head;
-	first = first_since(wake->waker_cpu, wake->due);
-	first = first > BEFORE ? first - BEFORE : 0;
-	if (end - first > ABROAD)
-		first = end - ABROAD;
-	wake->first_abroad = first;
-	wake->events_abroad = end - first;
+	wake->first_former = 0;
+	wake->events_former = 0;
+	if (abroad)
+		wake->first_abroad = choose_on(abroad, wake->waker_cpu, wake->due,
+					       moved ? moved : waking, &wake->events_abroad);
+	if (former)
+		wake->first_former = choose_on(former, wake->former_cpu, waking, moved,
+					       &wake->events_former);
 }
 
 /* Writes a late wake-up to the ring buffer. */
@@ -85,7 +104,7 @@ __noinline int report(__u32 pid, __u64 now)
 {
 	__u32 place = pid & (WAKES - 1);
 	struct watched *watched = bpf_map_lookup_elem(&tasks, &place);
-	struct ring *abroad = 0, *ring;
+	struct ring *abroad = 0, *former = 0, *ring;
 	struct bpf_dynptr to;
 
 	if (!watched || watched->pid != pid)
@@ -98,23 +117,31 @@ __noinline int report(__u32 pid, __u64 now)
 	wake->out = now;
 	if (wake->waker_cpu != wake->cpu)
 		abroad = bpf_map_lookup_elem(&rings, &wake->waker_cpu);
-	choose(wake, ring, abroad);
+	if (wake->former_cpu != wake->cpu)
+		former = bpf_map_lookup_elem(&rings, &wake->former_cpu);
+	choose(wake, ring, abroad, former);
 	__u32 events = wake->events, events_abroad = wake->events_abroad;
+	__u32 events_former = wake->events_former;
 
-	if (events > COPIED || events_abroad > ABROAD)
+	if (events > COPIED || events_abroad > COPIED || events_former > COPIED)
 		return 0;
-	__u32 size = sizeof(*wake) + (events + events_abroad) * sizeof(struct event);
+	__u32 size = sizeof(*wake) + (events + events_abroad + events_former) * sizeof(struct event);
 
 	if (bpf_ringbuf_reserve_dynptr(&windows, size, 0, &to)) {
 		__sync_fetch_and_add(&lost.windows, 1);
 		bpf_ringbuf_discard_dynptr(&to, BPF_RB_NO_WAKEUP);
 		return 0;
 	}
+	__u32 offset = sizeof(*wake);
+
 	bpf_dynptr_write(&to, 0, wake, sizeof(*wake), 0);
-	copy(&to, sizeof(*wake), ring, wake->first, events);
+	copy(&to, offset, ring, wake->first, events);
+	offset += events * sizeof(struct event);
 	if (abroad)
-		copy(&to, sizeof(*wake) + events * sizeof(struct event), abroad, wake->first_abroad,
-		     events_abroad);
+		copy(&to, offset, abroad, wake->first_abroad, events_abroad);
+	offset += events_abroad * sizeof(struct event);
+	if (former)
+		copy(&to, offset, former, wake->first_former, events_former);
 	/* The reader polls; it is woken only when the ring buffer fills up. */
 	bool full = bpf_ringbuf_query(&windows, BPF_RB_AVAIL_DATA) > 4 << 20;
 
@@ -131,6 +158,7 @@ INLINE void ran(struct watched *watched, __u32 cpu, struct task_struct *task)
 	wake->cpu = cpu;
 	wake->switched = 0;
 	wake->queued = 0;
+	wake->group = 0;
 	wake->stolen = 0;
 	describe(&wake->task, task);
 	wake->head = ring ? ring->head : 0;
@@ -178,13 +206,32 @@ INLINE void woken(void *ctx, struct ring *ring, __u32 here, struct task_struct *
 	begin_wake(ctx, ring, here, watched, current, task, now);
 }
 
-/* A watched task is switched out: to sleep, or while runnable. */
-INLINE void left(struct task_struct *prev, __u64 now, bool runnable)
+/* A watched task that is switched out to sleep may be stopped: it is late from now on, or from the end of the
+ * sleep from which a signal took it. */
+INLINE void halts(struct watched *watched, struct task_struct *task, __u64 now, __u32 state)
+{
+	__u32 stop = stop_of(task, state);
+
+	if (!stop)
+		return;
+	__u64 until = would_sleep_until(task);
+
+	watched->asleep = stop;
+	watched->stopped = until > now ? until : now;
+	describe_stopper(&watched->stopper, task, stop);
+}
+
+/* A watched task is switched out: to sleep, in a state, or while runnable. */
+INLINE void left(struct ring *ring, struct task_struct *prev, __u64 now, bool runnable, __u32 state)
 {
 	struct watched *watched = find(prev);
 
 	if (!watched)
 		return;
+	if (runnable && watched->pending && waits_for_quota(prev)) {
+		begins_to_wait(watched, ring, prev, now);
+		return;
+	}
 	if (judges_later() && watched->asleep)
 		ran(watched, bpf_get_smp_processor_id(), prev);
 	/* A task woken before it slept, and switched out since, did not wait for the CPU. */
@@ -197,8 +244,10 @@ INLINE void left(struct task_struct *prev, __u64 now, bool runnable)
 	/* A task that waits for a lock does not sleep. */
 	if (goes_on && watched->lock)
 		return;
-	watched->asleep = !runnable;
+	watched->asleep = runnable ? 0 : ASLEEP;
 	watched->left = now;
+	if (!runnable)
+		halts(watched, prev, now, state);
 	if (goes_on)
 		return;
 	watched->late = 0;

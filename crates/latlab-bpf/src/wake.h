@@ -3,6 +3,7 @@
 #define LATLAB_WAKE_H
 
 #include "note.h"
+#include "quota.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -140,6 +141,14 @@ INLINE bool wakes_sleeper(struct ring *ring, __u32 here, struct task_struct *tas
 	return true;
 }
 
+/* A wake-up begins without a move, from a sleep. */
+INLINE void stays(struct wake *wake)
+{
+	wake->moves = 0;
+	wake->stop = 0;
+	wake->former_cpu = NO_CPU;
+}
+
 /* Begins the wake-up of the watched task that is kept with the CPU. */
 static __noinline void enter(struct ring *ring, __u32 cpu)
 {
@@ -158,6 +167,7 @@ static __noinline void enter(struct ring *ring, __u32 cpu)
 	wake->waker = ring->woken.waker;
 	wake->waker_cpu = cpu;
 	wake->waking_depth = 0;
+	stays(wake);
 	watched->due = wake->due;
 	watched->pending = 1;
 }
@@ -183,7 +193,14 @@ INLINE void begin_wake(void *ctx, struct ring *ring, __u32 here, struct watched 
 	struct wake *wake = &watched->wakes[watched->next & 1];
 	__u64 expiry, due = due_by_timer(ring, now, &expiry);
 
+	stays(wake);
+	if (watched->asleep > ASLEEP) {
+		due = expiry = watched->stopped < now ? watched->stopped : now;
+		wake->stop = watched->asleep;
+		wake->stopper = watched->stopper;
+	}
 	watched->due = due;
+	watched->throttled = 0;
 	wake->due = due;
 	wake->expiry = expiry;
 	wake->waking = now;
@@ -252,6 +269,7 @@ INLINE struct wake *back(struct watched *watched, __u32 cpu)
 		wake->waking = 0;
 		wake->waker_cpu = cpu;
 		wake->waking_depth = 0;
+		stays(wake);
 		wake->stolen = 0;
 	}
 	wake->switch_depth = 0;
@@ -282,6 +300,22 @@ INLINE void queued(struct task_struct *task)
 	note_here(QUEUED, task->pid, cpu);
 }
 
+/* A watched task goes to another CPU. The move counts from one run queue to another: a task that is only being
+ * woken waits on none yet. */
+INLINE void moves(struct watched *watched, struct task_struct *task, __u32 to, __u64 now)
+{
+	if (!watched->pending || task->on_rq != MIGRATING)
+		return;
+	struct wake *wake = &watched->wakes[watched->next & 1];
+	struct move *move = &wake->moved[wake->moves++ & (MOVES - 1)];
+
+	move->at = now;
+	move->from = task->thread_info.cpu;
+	move->to = to;
+	if (move->from != wake->waker_cpu)
+		wake->former_cpu = move->from;
+}
+
 /* When a task that is switched in was put on the run queue, as the scheduler accounts it: at most about a
  * microsecond later, the time since the scheduler last read its clock. 0 if it keeps no account. */
 INLINE __u64 queued_at(struct task_struct *next, __u64 now)
@@ -307,9 +341,10 @@ INLINE void passed(void *ctx, struct ring *ring, struct task_struct *prev, __u64
 
 /* Whether a task is switched in at once after it was queued here, so that no stack is taken. Its wake-up is
  * then kept after its first moments, by `keep`. */
-INLINE bool is_prompt(struct ring *ring, __u32 pid, __u64 now, __u64 since)
+INLINE bool is_prompt(struct ring *ring, struct task_struct *next, __u32 pid, __u64 now, __u64 since)
 {
-	return keeps_later() && ring->awaited == pid && now - since <= settings.slow;
+	return keeps_later() && ring->awaited == pid && now - since <= settings.slow &&
+	       !is_to_be_throttled(next);
 }
 
 /* Keeps the wake-up of a task that was switched in promptly and has run since. The event of that switch tells
@@ -338,6 +373,7 @@ static __noinline void keep(struct ring *ring, __u32 cpu, __u32 pid, struct task
 	wake->switched = at;
 	wake->queued = 0;
 	wake->head = head;
+	wake->group = 0;
 	wake->stolen = 0;
 	if (is_whole)
 		wake->task = event->other;
@@ -363,6 +399,9 @@ INLINE void arrived(void *ctx, struct ring *ring, __u32 cpu, struct task_struct 
 
 	if (!watched || !(watched->pending || watched->asleep))
 		return;
+	has_waited(watched, ring, next, now);
+	if (watched->pending && is_to_be_throttled(next))
+		return;
 	if (!judges_later() && (!watched->pending || now - watched->due < above)) {
 		watched->pending = 0;
 		watched->asleep = 0;
@@ -375,6 +414,7 @@ INLINE void arrived(void *ctx, struct ring *ring, __u32 cpu, struct task_struct 
 	wake->queued = settings.sparse ? queued_at(next, now) : 0;
 	describe(&wake->task, next);
 	wake->head = ring->head;
+	wake->group = group_of(next);
 	if (!wake->waking)
 		return;
 	wake->stolen = settings.cpustat_steal ? stolen(wake, ring) : 0;

@@ -90,12 +90,16 @@ pub struct Row {
 /// No window is longer: interrupts that fill one second leave no bound.
 const LONGEST: Nanos = Nanos::from_secs(1);
 
+/// A bound that is more than this many times the measured maximum says nothing: the longest sections
+/// and interrupts that were observed hardly ever meet.
+pub const LOOSE: f64 = 10.0;
+
 /// The assumptions of a bound, in one sentence each.
 pub const ASSUMPTIONS: [&str; 3] = [
     "The bound is the worst composition of what was observed, in instructions: one takes 1 ns. It \
      is no guarantee: not for what these runs did not show, and not for silicon.",
-    "Interrupts: of each vector as many meet one wake-up as were ever observed within as long a \
-     time (sliding window), each as long as the longest of its vector.",
+    "Interrupts: those of each vector take as long in one wake-up as they ever took together within \
+     as long a time (sliding window).",
     "The probe has the highest priority: no other task delays it except in these sections.",
 ];
 
@@ -109,6 +113,11 @@ impl Row {
     /// Returns how many times the measured maximum the bound is.
     pub fn ratio(&self) -> f64 {
         self.bound.ns.as_secs_f64() / self.maximum.as_secs_f64()
+    }
+
+    /// Whether the bound is so far above the measured maximum that it says nothing about the target.
+    pub fn is_loose(&self) -> bool {
+        self.ratio() > LOOSE
     }
 }
 
@@ -148,9 +157,8 @@ impl Term {
 /// Composes what several runs have shown. None where there is no run, or where interrupts leave a
 /// thread no time.
 ///
-/// Interrupts are counted in a sliding window: of each vector as many as were ever observed within
-/// as long a time, in any run, each as long as the longest of its vector (the paper's sliding window
-/// with the observed worst-case execution time).
+/// Interrupts are summed in a sliding window: those of each vector take as long as they ever took
+/// together within as long a time, in any run (the paper's sliding window).
 pub fn compose(runs: &[Observation]) -> Option<Bound> {
     let longest = |term: Term| {
         let sections = runs.iter().filter_map(|run| run.sections.get(&term));
@@ -171,7 +179,7 @@ pub fn compose(runs: &[Observation]) -> Option<Bound> {
     let mut window = free;
     loop {
         let vectors = interrupts::within(&all, window);
-        let taken = vectors.iter().fold(Nanos(0), |taken, vector| taken + vector.total());
+        let taken = vectors.iter().fold(Nanos(0), |taken, vector| taken + vector.total);
         if free + taken == window {
             let known = |term| Some((term, longest(term)?.clone()));
             let sections = Term::ALL.into_iter().filter_map(known).collect();

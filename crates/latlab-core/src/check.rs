@@ -5,20 +5,28 @@
 //! the start of the next. What happens outside of cycles, as at the start of the program, breaches
 //! no rule.
 
+mod awake;
 mod breach;
 mod call;
 mod cycle;
 mod event;
 mod fault;
+mod finding;
 mod judge;
 mod library;
+mod lock;
+mod margin;
 mod marks;
 mod marks_of_file;
 mod memory;
+mod perf_map;
 mod place;
 mod reason;
 mod report;
+mod request;
 mod rule;
+mod spin;
+mod stops;
 mod summary;
 mod thread;
 mod wait;
@@ -27,16 +35,23 @@ mod warm_up;
 mod watched;
 
 pub use breach::{Breach, Held};
-pub use call::takes_file;
-pub use event::{Event, EventKind, File, FileKind, Locks, OutReason, StackId, Thread, WakeContext};
+pub use call::{takes_file, waits_for_data};
+pub use event::{
+    Event, EventKind, File, FileKind, Locks, OutReason, StackId, Stopper, Thread, WakeContext,
+};
+pub use finding::Finding;
 pub use judge::Judge;
 pub use library::is_of_library;
+pub use lock::{Lock, ReadWrite, WORDS};
+pub use margin::Margin;
 pub use marks_of_file::{MarkOfFile, marks_of_file};
 pub use memory::Memory;
+pub use perf_map::{PerfMap, how_to_name, is_run_time};
 pub use report::{
     BreachReport, CyclePart, CycleReport, Frame, MarkedPart, PartReport, PartsReport, Reason,
-    Report, Spread, ThreadReport, Verdict, WorstCycle, some_of,
+    Report, Spread, StopsReport, ThreadReport, Verdict, WorstCycle, some_of,
 };
+pub use request::{Asked, Request, Rights};
 pub use rule::{Level, RULES, Rule};
 pub use wait::Wait;
 pub use wake_up::{Charged, WakeUp};

@@ -46,9 +46,10 @@ use serde::Serialize;
 pub struct Comparison {
     /// How they are compared.
     pub design: Design,
-    /// Whether some figure is judged, or could be with more runs like these.
+    /// How many times as long the runs have to be before a figure can be judged, whatever their
+    /// number; none where one can be.
     #[serde(skip)]
-    pub judgeable: bool,
+    pub too_short: Option<f64>,
     /// Number of runs of each side that ended before their plans did.
     pub cut_short: (usize, usize),
     /// Number of runs of each side that lost a load, a measured CPU or a setting.
@@ -148,7 +149,7 @@ fn compare_by(
         }
     }
     design.judged = judging::judge(&mut latencies, &design, judging);
-    let judgeable = design.judged > 0 || judging.has_rows(&latencies);
+    let too_short = judging.too_short(&latencies).filter(|_| design.judged == 0);
     if design.method != Method::Exact {
         judging::estimate(&mut latencies);
     }
@@ -167,7 +168,7 @@ fn compare_by(
     let both = |warning| (a.count(warning), b.count(warning));
     Ok(Comparison {
         design,
-        judgeable,
+        too_short,
         cut_short: both(Record::cut_short),
         lost_part: both(Record::lost_part),
         stopped_above: both(Record::stopped_above),

@@ -14,16 +14,24 @@ pub mod history;
 pub mod lock;
 pub mod names;
 pub mod pairing;
+pub mod queue;
+pub mod quota;
+pub mod running;
 pub mod segment;
 mod stolen;
+pub mod stop;
 pub mod summary;
 pub mod terms;
 mod thread;
 pub mod threshold;
+pub mod verify;
 
 use crate::time::Nanos;
 use lock::LockWait;
+use queue::Move;
+use quota::Quota;
 use std::fmt;
+use stop::Stop;
 
 /// A task at the time of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +87,17 @@ pub enum EventKind {
         /// The CPU of the run queue.
         cpu: u32,
     },
-    /// A task is migrated to another CPU (`sched:sched_migrate_task`).
+    /// A control group and those below it have used up their CPU quota on this CPU.
+    Throttled {
+        /// The group, by the address of its `task_group`.
+        group: u64,
+    },
+    /// The group has CPU time again.
+    Unthrottled {
+        /// The same.
+        group: u64,
+    },
+    /// A watched task is migrated to another CPU (`sched:sched_migrate_task`).
     Migrated {
         /// The task.
         pid: u32,
@@ -199,8 +217,23 @@ pub struct Window {
     pub ran: Nanos,
     /// Events on `cpu` in order of time, from before `due` where they were kept.
     pub events: Vec<Event>,
-    /// Events on `waker_cpu` until the waking, where that is another CPU.
+    /// Events on `waker_cpu`, where that is another CPU: until the waking, or until the last move.
     pub elsewhere: Vec<Event>,
+    /// Its control group, as in events; 0 if unknown, and for real-time tasks.
+    pub group: u64,
+    /// The CPU quota of that group or of one above it, if it is known.
+    pub quota: Option<Quota>,
+    /// What stopped it until it was woken, if it was stopped.
+    pub stop: Option<Stop>,
+    /// Its moves between run queues after the waking, in order of time
+    /// (`sched:sched_migrate_task`).
+    pub moves: Vec<Move>,
+    /// Whether it was moved before them, which is not known in detail.
+    pub lacks_moves: bool,
+    /// A CPU on whose run queue it was, where that is neither `cpu` nor `waker_cpu`.
+    pub former_cpu: u32,
+    /// Events on `former_cpu` until the last move.
+    pub former: Vec<Event>,
     /// Kernel stack when it was woken, innermost function first: the handler, then the interrupted
     /// functions.
     pub waking_stack: Vec<u64>,

@@ -23,6 +23,9 @@ pub struct Plan {
     pub loads: Vec<Part>,
     /// The target it runs on: `native`, `lab:PROFILE` and the like.
     pub target: String,
+    /// Files and folders of this machine that a guest has too, for the commands of its loads.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub with: Vec<String>,
     /// Measured CPUs.
     pub cpus: CpuList,
     /// Length of the measurement of each probe.
@@ -65,6 +68,7 @@ impl Plan {
             scans: Vec::new(),
             loads: Vec::new(),
             target: target.to_owned(),
+            with: Vec::new(),
             cpus,
             length,
             warm_up: Nanos(0),
@@ -118,6 +122,12 @@ pub struct ExplainPlan {
     /// outside.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub traced: bool,
+    /// Whether to compare what is traced inside the guest with what is traced from outside.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub verify: bool,
+    /// Of watched tasks: whether what took the CPU from them is explained although they sleep.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub running: bool,
 }
 
 /// Tasks that latlab did not start.

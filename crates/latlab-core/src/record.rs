@@ -3,6 +3,7 @@
 pub mod explained;
 mod json;
 mod merge;
+pub mod running;
 mod sample;
 mod series;
 mod settings;

@@ -60,6 +60,15 @@ pub(crate) fn throttling(throttles: &[Throttle]) -> String {
     format!("for one measurement: `latlab run{}`", settings.collect::<String>())
 }
 
+/// Returns the remedy against the CPU quota of a control group with this folder.
+pub(crate) fn quota(group: Option<&str>) -> String {
+    let of = group.unwrap_or("that group");
+    format!(
+        "raise the quota in `cpu.max` of {of} (version 1: `cpu.cfs_quota_us`), or move the other tasks \
+         of the group elsewhere"
+    )
+}
+
 /// Returns a clause as the beginning of a sentence.
 pub(crate) fn sentence(clause: &str) -> String {
     let mut rest = clause.chars();

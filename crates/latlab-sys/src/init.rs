@@ -2,6 +2,7 @@
 
 use rustix::mount::MountFlags;
 use rustix::system::RebootCommand;
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -34,6 +35,14 @@ pub fn loopback_up() -> io::Result<()> {
         libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
     })?;
     Ok(())
+}
+
+/// Sets environment variables of this process, for the programs that it starts.
+pub fn set_variables(variables: &BTreeMap<String, String>) {
+    for (name, value) in variables {
+        // SAFETY: the first process of a system has no other thread yet that could read them.
+        unsafe { std::env::set_var(name, value) };
+    }
 }
 
 /// Powers the machine off. Returns only where that is not permitted.

@@ -19,7 +19,7 @@ pub use forked::{Forked, SingleThread, check_all_running, kill_all, wait_for_all
 pub use orphans::Orphans;
 pub use output::output;
 pub use patience::Patience;
-pub use reexec::{SelfExec, exec_program, is_no_op};
+pub use reexec::{SelfExec, exec_program, is_no_op, silence};
 pub use running::Running;
 pub use worker::Worker;
 

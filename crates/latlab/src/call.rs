@@ -89,7 +89,7 @@ pub(crate) trait Call: Debug + Send + Sync {
     }
 
     /// The command that starts a program of the machine, if it does.
-    fn command(&self) -> Option<String> {
+    fn command(&self) -> Option<Vec<String>> {
         None
     }
 
@@ -112,8 +112,8 @@ impl dyn Call {
     /// Needs of the call beyond a kernel.
     pub(crate) fn needs(&self) -> Needs {
         let folders = self.folder().map(Path::to_owned).into_iter().collect();
-        let (driver, command) = (self.needs_driver(), self.command());
-        Needs { driver, folders, command, ..Needs::default() }
+        let (driver, commands) = (self.needs_driver(), self.command().into_iter().collect());
+        Needs { driver, folders, commands, ..Needs::default() }
     }
 }
 

@@ -15,6 +15,7 @@ mod overrun;
 mod page_fault;
 mod softirq;
 mod stalled;
+mod stopped;
 mod throttled;
 mod timer_callbacks;
 mod timer_resolution;
@@ -31,8 +32,8 @@ use std::cmp::Ordering;
 /// Every cause. The first that claims a segment gets it: causes that certainly explain a segment
 /// come before those that explain it only if nothing else does.
 ///
-/// 1. This machine is not to blame for the time before the timer expired, nor for the time that
-///    the host took, whatever its CPU did meanwhile.
+/// 1. This machine is not to blame for the time that the task was stopped, nor for that before the
+///    timer expired, nor for the time that the host took, whatever its CPU did meanwhile.
 /// 2. Interrupts run above everything, and a timer callback is a part of its interrupt. An
 ///    interrupt that is delivered late was blocked by whatever ran, a softirq included. Softirqs
 ///    run above tasks.
@@ -42,6 +43,7 @@ use std::cmp::Ordering;
 /// 4. Only then the current task and its priority count.
 /// 5. The rest is dispatching.
 pub(crate) static CAUSES: &[Entry] = &[
+    entry::<stopped::Stopped>(),
     entry::<timer_resolution::TimerResolution>(),
     entry::<host::Host>(),
     entry::<timer_callbacks::TimerCallbacks>(),

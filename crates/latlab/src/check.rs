@@ -5,7 +5,11 @@ mod files;
 pub(crate) mod image;
 mod left;
 mod locked;
+mod made;
+mod mappings;
 pub(crate) mod marks;
+mod peers;
+mod silent;
 mod stacks;
 mod watch;
 

@@ -103,6 +103,7 @@ impl Command {
             | Command::Generate(_)
             | Command::Complete(_) => Some(&[Purpose::Files]),
             Command::Adapt(adapt) if adapt.only_reads() => Some(&[Purpose::Files]),
+            Command::Doctor(doctor) if doctor.is_elsewhere() => Some(rights::ELSEWHERE),
             Command::Kernel(_) => Some(rights::ELSEWHERE),
             Command::Study(_) => Some(rights::EVERYWHERE),
             Command::Doctor(_) | Command::Adapt(_) | Command::Watch(_) => Some(rights::HERE),

@@ -5,18 +5,20 @@ mod collector;
 mod live;
 mod probes;
 pub(crate) mod proc;
+mod running;
 mod summary;
 mod tasks;
 mod wake_ups;
 
 pub(crate) use always::{FlightRecorder, Late};
-pub(crate) use probes::ProbeExplainer;
+pub(crate) use probes::{ProbeExplainer, Subject};
 pub(crate) use tasks::TaskExplainer;
 pub(crate) use wake_ups::WakeUps;
 
 use crate::failure::{Failure, Result, failed};
-use latlab_bpf::{Recorder, RecorderError, Watch};
+use latlab_bpf::{Detail, Recorder, RecorderError, Watch};
 use latlab_core::explain::Window;
+use latlab_core::explain::charge::Explanation;
 use latlab_core::plan::{ExplainPlan, Watched};
 use latlab_core::time::Nanos;
 use latlab_sys::sched::LargestShare;
@@ -36,6 +38,8 @@ struct LateWakeUp {
     latency: Nanos,
     /// The recorded events; none where the wake-up was not recorded.
     window: Option<Window>,
+    /// Of a gap in a busy loop, which is no wake-up, its explanation.
+    gap: Option<Explanation>,
 }
 
 /// Refuses a plan that can't be explained here, before anything starts.
@@ -52,9 +56,9 @@ fn refused(error: &RecorderError) -> Failure {
 }
 
 /// Starts the recorder. Loads run already, and an ordinary thread would wait for most of the time.
-fn start_recorder(watch: &Watch, above: Nanos) -> Result<Recorder> {
+fn start_recorder(watch: &Watch, above: Nanos, detail: Detail) -> Result<Recorder> {
     let _share = LargestShare::take();
-    Recorder::start(watch, above).map_err(|e| refused(&e))
+    Recorder::start_with(watch, above, detail).map_err(|e| refused(&e))
 }
 
 fn recorder_failed(error: std::io::Error) -> Failure {

@@ -23,4 +23,4 @@ pub(crate) use bound::observe;
 pub(crate) use cache::program_digest;
 pub(crate) use guest::{GuestTime, Program, Variables, is_init, serve};
 pub(crate) use microscope::explain;
-pub(crate) use run::{exec, fingerprint, run};
+pub(crate) use run::{command, exec, fingerprint, run};

@@ -71,6 +71,11 @@ pub(crate) trait Probe: Debug + Send + Sync {
         true
     }
 
+    /// Whether its samples are gaps of a busy loop, not wake-ups.
+    fn is_busy_loop(&self) -> bool {
+        false
+    }
+
     /// Refuses what can't work on these CPUs, before anything is started.
     fn check(&self, _cpus: &CpuList) -> Result<()> {
         Ok(())

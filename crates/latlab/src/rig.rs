@@ -36,7 +36,8 @@ use latlab_core::record::explained::Explained;
 use latlab_core::record::{Figure, Record, Warning};
 use latlab_core::time::Nanos;
 use latlab_sys::clock_watch::ClockWatch;
-use latlab_sys::cpu::Affinity;
+use latlab_sys::cpu::{self, Affinity};
+use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;
 use life::run_thread;
 use monitor::Monitor;
@@ -197,8 +198,8 @@ impl<'a> Rig<'a> {
         ended
     }
 
-    /// Runs `body` on one thread per CPU, all started together, and keeps what their samplers
-    /// recorded: one series for each span.
+    /// Runs `body` on one thread per CPU that is still online, all started together, and keeps what
+    /// their samplers recorded: one series for each span.
     pub(crate) fn on_each_cpu<F>(
         &mut self,
         probe: &'static str,
@@ -210,8 +211,31 @@ impl<'a> Rig<'a> {
     where
         F: Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
     {
-        let each: Vec<CpuList> = self.cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
+        let cpus = self.online_cpus(probe)?;
+        let each: Vec<CpuList> = cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
         self.on_cpu_sets(&each, probe, spans, pacing, scheduling, body)
+    }
+
+    /// The measured CPUs without those that went offline, which are lost. Fails where none is left.
+    fn online_cpus(&mut self, probe: &str) -> Result<CpuList> {
+        let gone = self.note_lost(&self.cpus.clone(), &cpu::online(&Root::default()));
+        let left = self.cpus.minus(&gone);
+        if left.is_empty() {
+            let why = format!("CPU {gone} went offline before it was measured");
+            return Err(failed(probe, why));
+        }
+        Ok(left)
+    }
+
+    /// Adds those of `cpus` that are not `online` to the lost ones, and returns them.
+    fn note_lost(&mut self, cpus: &CpuList, online: &CpuList) -> CpuList {
+        // It could not be read.
+        if online.is_empty() {
+            return CpuList::default();
+        }
+        let gone = cpus.minus(online);
+        self.lost = self.lost.iter().chain(gone.iter()).collect();
+        gone
     }
 
     /// Runs `body` on one thread that may use all measured CPUs.

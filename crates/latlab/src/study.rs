@@ -177,10 +177,11 @@ fn call(text: &str) -> Result<Part> {
 
 /// Refuses a part that starts a program of the machine: anybody may have written the study.
 fn check_starts_nothing(needs: &Needs) -> Result<()> {
-    match &needs.command {
+    match needs.commands.first() {
         None => Ok(()),
         Some(command) => Err(Failure::Failed(format!(
-            "a study can't start '{command}': commands are for latlab run and latlab scan"
+            "a study can't start '{}': commands are for latlab run and latlab scan",
+            command.join(" ")
         ))),
     }
 }

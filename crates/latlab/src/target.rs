@@ -1,5 +1,6 @@
 //! Targets: machines that carry out plans.
 
+pub(crate) mod doctor;
 mod lab;
 mod native;
 pub(crate) mod ssh;
@@ -45,6 +46,11 @@ pub(crate) trait Target: Sync {
         Ok(None)
     }
 
+    /// The state of the target `name`, which its own doctor reads.
+    fn machine(&self, name: &str, session: &mut Session<'_>) -> Result<Machine> {
+        doctor::ask(self, name, session)
+    }
+
     /// Carries out `plan` and explains its late wake-ups: with the kernel's own tracing, unless the
     /// target has better means.
     fn explain(&self, plan: &Prepared, session: &mut Session<'_>) -> Result<Outcome> {
@@ -64,8 +70,8 @@ pub(crate) trait Target: Sync {
         Err(Failure::Unsupported(format!("{name} can't start programs: lab: and vm: targets can")))
     }
 
-    /// Runs latlab on the target `name` with these words, for programs that are there; `output`
-    /// receives what it writes. Returns its exit code.
+    /// Runs latlab on the target `name` with these words; `output` receives what it writes. Returns its
+    /// exit code.
     fn command(
         &self,
         name: &str,
@@ -73,7 +79,7 @@ pub(crate) trait Target: Sync {
         _session: &mut Session<'_>,
         _output: &mut Output<'_>,
     ) -> Result<u8> {
-        Err(Failure::Unsupported(format!("{name} has no programs of its own: ssh: targets have")))
+        Err(Failure::Unsupported(format!("{name} is this machine: leave --on out")))
     }
 }
 

@@ -1,7 +1,9 @@
 //! The data layout of `check.h`: events are decoded from bytes.
 
-use latlab_core::check::takes_file;
-use latlab_core::check::{Event, EventKind, File, FileKind, Locks, OutReason, Thread, WakeContext};
+use latlab_core::check::{
+    Asked, Event, EventKind, File, FileKind, Lock, Locks, OutReason, Request, Rights, Stopper,
+    Thread, WORDS, WakeContext, takes_file,
+};
 use latlab_core::explain::Comm;
 use latlab_core::time::Nanos;
 use std::ops::Range;
@@ -31,9 +33,9 @@ pub struct UserStack {
     pub bytes: Vec<u8>,
 }
 
-const VALUES: usize = 10;
+const VALUES: usize = 11;
 /// Size of a `struct process` in bytes.
-pub(super) const PROCESS: usize = 32;
+pub(super) const PROCESS: usize = 48;
 /// Size of a `struct note` in bytes.
 const NOTE: usize = 40 + VALUES * 8;
 /// Offset of the stack in a `struct long_note`.
@@ -111,7 +113,7 @@ fn what(
             },
         },
         6 => EventKind::Out {
-            reason: reason(value[0], value[1] != 0),
+            reason: stopped(value).unwrap_or_else(|| reason(value[0], value[1] != 0)),
             next: narrow(value[2]),
             prio: priority(value[3]),
             comm: comm(value[4], value[5]),
@@ -125,6 +127,7 @@ fn what(
         12 => EventKind::Begin { name: part(bytes)?, id: value[0].cast_signed() },
         13 => EventKind::End { name: part(bytes)? },
         14 => EventKind::Mapped,
+        15 => EventKind::Request(request(value)),
         _ => return None,
     })
 }
@@ -134,17 +137,58 @@ fn enter(value: &[u64; VALUES], bytes: &[u8], stack: Option<&UserStack>) -> Even
     let refused = stack.filter(|_| call == "rt_sigreturn").map(refused_address);
     // Any small number is that of an open file, as far as the kernel's side knows.
     let file_name = bytes.get(NOTE..NOTE + 16).filter(|_| takes_file(call));
+    let arguments = match refused {
+        Some(address) => [address.unwrap_or(0), 0, 0, 0, 0, 0],
+        None => [value[1], value[2], value[3], value[4], value[5], value[6]],
+    };
+    let words = if call == "futex" { words_of_lock(value, bytes) } else { None };
     EventKind::Enter {
         call,
-        arguments: match refused {
-            Some(address) => [address.unwrap_or(0), 0, 0, 0, 0, 0],
-            None => [value[1], value[2], value[3], value[4], value[5], value[6]],
-        },
+        lock: words.map_or(Lock::default(), |words| Lock::of(&arguments, &words)),
+        arguments,
         time: Nanos(value[7]),
         file: file_name.and_then(|name| file(value[8], name)),
         locks: Locks { future: value[9] & 1 != 0, any: value[9] & 2 != 0 },
         stack: None,
     }
+}
+
+fn request(value: &[u64; VALUES]) -> Request {
+    /// Bytes of a page of memory, as those of x86; arm64 may have larger ones.
+    const PAGE: u64 = 4096;
+    let call = name(value[0]);
+    let has = |bit: u64| value[7] & bit != 0;
+    Request {
+        call,
+        result: value[1].cast_signed(),
+        asked: match call {
+            "mlockall" => Asked::Memory(Some(value[8] * PAGE)),
+            "mlock" | "mlock2" => Asked::Memory(Some(value[3])),
+            _ => Asked::Scheduling {
+                target: narrow(value[2]),
+                policy: u32::try_from(value[3]).ok(),
+                priority: narrow(value[4]),
+            },
+        },
+        rtprio: value[5],
+        memlock: value[6],
+        rights: Rights {
+            may_schedule: has(1),
+            may_lock: has(2),
+            in_namespace: has(4),
+            without_budget: has(8),
+        },
+        stack: None,
+    }
+}
+
+/// The memory around a futex, in the value of a file, the last value and the place of the name of a file.
+fn words_of_lock(value: &[u64; VALUES], bytes: &[u8]) -> Option<[u32; WORDS]> {
+    let values = [value[8].to_ne_bytes(), value[10].to_ne_bytes()].concat();
+    let (values, name) =
+        (values.as_chunks::<4>().0, bytes.get(NOTE..NOTE + 16)?.as_chunks::<4>().0);
+    let words: Vec<u32> = values.iter().chain(name).map(|word| u32::from_ne_bytes(*word)).collect();
+    words.try_into().ok()
 }
 
 /// The address whose access ended in the signal from whose handler the thread returns: the kernel has written
@@ -162,6 +206,18 @@ fn refused_address(stack: &UserStack) -> Option<u64> {
     }
     let is_fault = long(&stack.bytes, EXCEPTION)? == PAGE_FAULT;
     is_fault.then(|| long(&stack.bytes, ADDRESS)).flatten()
+}
+
+/// What stops the task, if something does (`enum stop`).
+fn stopped(value: &[u64; VALUES]) -> Option<OutReason> {
+    let (by, name) = (narrow(value[6] >> 8), comm(value[8], value[9]));
+    let stopper = match value[6] & 0xff {
+        1 => Stopper::Signal(by, name),
+        2 => Stopper::Tracer(by, name),
+        3 => Stopper::Freezer,
+        _ => return None,
+    };
+    Some(OutReason::Stopped(stopper))
 }
 
 fn reason(state: u64, preempted: bool) -> OutReason {
@@ -208,7 +264,7 @@ fn file(value: u64, name: &[u8]) -> Option<File> {
         0o020_000 | 0o060_000 => FileKind::Device,
         _ => FileKind::Object,
     };
-    Some(File { kind, name })
+    Some(File { kind, name, peer: None })
 }
 
 /// The name of a part of a cycle, in the values after the first.
@@ -269,6 +325,52 @@ mod tests {
     }
 
     #[test]
+    fn request_has_what_it_asked_for_and_its_rights() {
+        let of = |call: Sysno, value: [u64; 9]| {
+            let [first, rest @ ..] = value;
+            let number = call.id().try_into().unwrap();
+            let mut all = [0; VALUES];
+            (all[0], all[1]) = (number, first);
+            all[2..2 + rest.len()].copy_from_slice(&rest);
+            let EventKind::Request(request) = observed(&bytes(15, all)).unwrap().event.kind else {
+                panic!("it is a request");
+            };
+            request
+        };
+        let refused = u64::MAX;
+        let fifo = of(Sysno::sched_setscheduler, [refused, 0, 1, 80, 10, 8 << 20, 9, 0, 0]);
+        let asked = Asked::Scheduling { target: 0, policy: Some(1), priority: 80 };
+        assert_eq!((fifo.call, fifo.result, fifo.asked), ("sched_setscheduler", -1, asked));
+        assert_eq!((fifo.rtprio, fifo.memlock), (10, 8 << 20));
+        assert!(fifo.rights.may_schedule && fifo.rights.without_budget && !fifo.rights.may_lock);
+        let param = of(Sysno::sched_setparam, [refused, 7, u64::MAX, 20, 0, 0, 0, 0, 0]);
+        assert_eq!(param.asked, Asked::Scheduling { target: 7, policy: None, priority: 20 });
+        let all = of(Sysno::mlockall, [refused, 3, 0, 0, 0, 0, 0, 100, 0]);
+        assert_eq!(all.asked, Asked::Memory(Some(409_600)));
+        assert_eq!(
+            of(Sysno::mlock, [0, 4096, 64, 0, 0, 0, 0, 0, 0]).asked,
+            Asked::Memory(Some(64))
+        );
+    }
+
+    #[test]
+    fn task_that_is_stopped_has_who_stops_it() {
+        let of = |how: u64| {
+            let mut value = [0; VALUES];
+            value[6] = 77 << 8 | how;
+            value[8] = u64::from_ne_bytes(*b"kill\0\0\0\0");
+            match observed(&bytes(6, value)).unwrap().event.kind {
+                EventKind::Out { reason, .. } => reason,
+                other => panic!("it leaves the CPU: {other:?}"),
+            }
+        };
+        let kill = Comm::from("kill");
+        assert_eq!(of(1), OutReason::Stopped(Stopper::Signal(77, kill)));
+        assert_eq!(of(2), OutReason::Stopped(Stopper::Tracer(77, kill)));
+        assert_eq!((of(3), of(0)), (OutReason::Stopped(Stopper::Freezer), OutReason::Preempted));
+    }
+
+    #[test]
     fn mark_has_the_name_and_the_id_of_its_part() {
         let mut value = [u64::MAX; VALUES];
         value[1] = u64::from_ne_bytes(*b"control\0");
@@ -309,6 +411,20 @@ mod tests {
         assert_eq!(first(Sysno::mmap, 14), 7);
         let of_another = if cfg!(target_arch = "aarch64") { 0x5000 } else { 0 };
         assert_eq!(first(Sysno::rt_sigreturn, 6), of_another);
+    }
+
+    #[test]
+    fn lock_is_read_from_the_memory_around_a_futex() {
+        let mut value = [0; VALUES];
+        (value[0], value[2], value[3]) = (Sysno::futex.id().try_into().unwrap(), 128, 2);
+        (value[7], value[10]) = (9, 2 << 32);
+        let mut bytes = bytes(1, value);
+        bytes.extend([0_u32, 77, 1, 0].iter().flat_map(|word| word.to_ne_bytes()));
+        bytes.extend([0; 40]);
+        let EventKind::Enter { lock, time, .. } = observed(&bytes).unwrap().event.kind else {
+            panic!("it is the start of a call");
+        };
+        assert_eq!((lock.owner, time), (Some(77), Nanos(9)));
     }
 
     #[test]

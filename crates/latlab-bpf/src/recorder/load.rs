@@ -24,14 +24,19 @@ const COUNTED: Nanos = Nanos::from_millis(200);
 const STOP: i32 = -1;
 
 /// Starts a recorder. Errors are those of the kernel or of libbpf.
-pub(super) fn load(watch: &Watch, threshold: Nanos, detail: Detail) -> libbpf_rs::Result<Recorder> {
+pub(super) fn load(
+    watch: &Watch,
+    threshold: Nanos,
+    detail: Detail,
+    functions: bool,
+) -> libbpf_rs::Result<Recorder> {
     let mut open = ObjectBuilder::default().name("recorder")?.open_memory(OBJECT)?;
     let btf = Btf::from_vmlinux()?;
-    let local_timer = kernel::has_local_timer(&btf);
+    let local_timer = detail != Detail::Running && kernel::has_local_timer(&btf);
     let cpus = libbpf_rs::num_possible_cpus()?;
     let later = detail == Detail::Full && matches!(watch, Watch::Tasks(_));
     disable_useless(&mut open, &btf, (local_timer, cpus), (detail == Detail::Sparse, later));
-    let missing = disable_missing(&mut open, &btf);
+    let missing = disable_missing(&mut open, &btf, functions);
     configure(&mut open, (watch, threshold, detail, later), (local_timer, cpus), &btf)?;
     let object = open.load()?;
     let received = Arc::new(Mutex::new(Received { threshold, ..Received::default() }));
@@ -69,11 +74,14 @@ fn begin_rings(rings: &MapHandle) -> libbpf_rs::Result<()> {
 fn attach(object: &Object) -> libbpf_rs::Result<Vec<Link>> {
     let mut links = Vec::new();
     for program in object.progs_mut().filter(|program| program.autoload()) {
-        if program.name() != kernel::PAGE_FAULTS {
+        let name = program.name().to_string_lossy().into_owned();
+        if name == kernel::PAGE_FAULTS {
+            links.extend(object::attach_to_page_faults(&program)?);
+        } else if kernel::FUNCTIONS.contains(&name.as_str()) {
+            links.extend(program.attach());
+        } else {
             links.push(program.attach()?);
-            continue;
         }
-        links.extend(object::attach_to_page_faults(&program)?);
     }
     Ok(links)
 }
@@ -96,12 +104,14 @@ fn disable_useless(
 
 /// Disables the programs that this kernel has no use for, and returns the names of tracepoints that
 /// other kernels of its architecture have.
-fn disable_missing(open: &mut OpenObject, btf: &Btf<'_>) -> Vec<&'static str> {
+fn disable_missing(open: &mut OpenObject, btf: &Btf<'_>, functions: bool) -> Vec<&'static str> {
     let mut missing = Vec::new();
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         let is_there = if name == kernel::PAGE_FAULTS {
             kernel::needs_page_faults(btf)
+        } else if kernel::FUNCTIONS.contains(&name.as_str()) {
+            functions && kernel::needs_function(btf, &name)
         } else {
             kernel::has_tracepoint(btf, &name)
         };

@@ -22,17 +22,12 @@ pub struct Interrupt {
 pub struct Vector {
     /// The function at which the processor enters the kernel.
     pub name: String,
-    /// The longest one.
-    pub ns: Nanos,
-    /// How many of them met within the window, at most.
+    /// The time that they take together: the most that was observed within as long a window.
+    pub total: Nanos,
+    /// How many of them took it.
     pub times: u64,
-}
-
-impl Vector {
-    /// Returns the time that they take together.
-    pub fn total(&self) -> Nanos {
-        Nanos(self.ns.0 * self.times)
-    }
+    /// The longest one of all that were observed.
+    pub ns: Nanos,
 }
 
 /// Returns the interrupts that can meet within a window of this length, those that take longest in
@@ -45,27 +40,31 @@ pub(super) fn within(runs: &[&[Interrupt]], window: Nanos) -> Vec<Vector> {
             of_run.entry(&interrupt.name).or_default().push(interrupt);
         }
         for (name, interrupts) in of_run {
-            let none = || Vector { name: name.to_owned(), ns: Nanos(0), times: 0 };
-            let vector = vectors.entry(name).or_insert_with(none);
+            let (total, times) = most_within(&interrupts, window);
             let longest = interrupts.iter().map(|interrupt| interrupt.own).max();
+            let none = || Vector { name: name.to_owned(), total: Nanos(0), times: 0, ns: Nanos(0) };
+            let vector = vectors.entry(name).or_insert_with(none);
             vector.ns = vector.ns.max(longest.unwrap_or_default());
-            vector.times = vector.times.max(most_within(&interrupts, window));
+            (vector.total, vector.times) = (vector.total, vector.times).max((total, times));
         }
     }
     let mut vectors: Vec<Vector> = vectors.into_values().collect();
-    vectors.sort_by(|a, b| (b.total(), &a.name).cmp(&(a.total(), &b.name)));
+    vectors.sort_by(|a, b| (b.total, &a.name).cmp(&(a.total, &b.name)));
     vectors
 }
 
-/// The largest number of interrupts of one vector, which do not nest, that overlap a window.
-fn most_within(interrupts: &[&Interrupt], window: Nanos) -> u64 {
-    let (mut most, mut after) = (0, 0);
+/// The longest time that interrupts of one vector, which do not nest, took together of those that
+/// overlap a window of this length, and their number. One that overlaps it in part counts whole.
+fn most_within(interrupts: &[&Interrupt], window: Nanos) -> (Nanos, u64) {
+    let (mut most, mut taken, mut after) = ((Nanos(0), 0), Nanos(0), 0);
     for (first, interrupt) in interrupts.iter().enumerate() {
         let last = interrupt.end + window;
-        while interrupts.get(after).is_some_and(|next| next.begin <= last) {
+        while let Some(next) = interrupts.get(after).filter(|next| next.begin <= last) {
+            taken = taken + next.own;
             after += 1;
         }
-        most = most.max(after.saturating_sub(first));
+        most = most.max((taken, (after - first) as u64));
+        taken = taken - interrupt.own;
     }
-    most as u64
+    most
 }

@@ -1,6 +1,8 @@
 //! System calls in a cycle: the rule that each breaches.
 
+use super::breach::Held;
 use super::event::{EventKind, FileKind};
+use super::lock::{Lock, ReadWrite};
 use super::report::Frame;
 use super::rule::Rule;
 use super::wait;
@@ -158,6 +160,9 @@ const LONG: [&str; 26] = [
     "memfd_create",
 ];
 
+/// How the user knows a read-write lock.
+pub(super) const READ_WRITE: &str = "a read-write lock";
+
 /// Whether a system call takes a file in its first argument.
 pub fn takes_file(call: &str) -> bool {
     MOVING.contains(&call) || ON_FILE.contains(&call)
@@ -200,9 +205,47 @@ pub(super) fn name(kind: &EventKind) -> String {
     }
 }
 
-/// Whether the call waits for a mutex that does not inherit priority.
-pub(super) fn waits_for_mutex(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::Enter { call: "futex", arguments, .. } if wait::is_mutex(arguments))
+/// Whether the call waits for a lock of user space that does not inherit priority.
+pub(super) fn waits_for_lock(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Enter { call: "futex", arguments, lock, .. }
+        if wait::is_mutex(arguments) || lock.read_write.is_some())
+}
+
+/// Who held the lock that the call waits for, when it began, if that is known.
+pub(super) fn holder(kind: &EventKind) -> Option<Held> {
+    match kind {
+        EventKind::Enter { lock, .. } => lock.holder,
+        _ => None,
+    }
+}
+
+/// Whether a system call waits for data of the file in its first argument.
+pub fn waits_for_data(call: &str) -> bool {
+    ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"].contains(&call)
+}
+
+/// The process at the other end of what the call is on, whose data it waits for, if that is known.
+pub(super) fn peer(kind: &EventKind) -> Option<Held> {
+    match kind {
+        EventKind::Enter { call, file: Some(file), .. } if waits_for_data(call) => file.peer,
+        _ => None,
+    }
+}
+
+/// A lock that the call waits for, and who held it when it began.
+pub(super) fn lock(kind: &EventKind) -> Option<String> {
+    if !waits_for_lock(kind) && !inherits(kind) {
+        return None;
+    }
+    let readers = Some(ReadWrite::Readers);
+    let holder = match kind {
+        EventKind::Enter { lock: Lock { read_write, .. }, .. } if *read_write == readers => {
+            Some("readers, which it only counts".to_owned())
+        }
+        _ => holder(kind).map(Held::describe),
+    };
+    let place = place(kind);
+    Some(holder.map_or(place.clone(), |holder| format!("{place} held by {holder}")))
 }
 
 /// The rule that a call with this stack breaches, given the one that it breaches without: `malloc` of glibc
@@ -216,10 +259,17 @@ pub(super) fn rule_with_stack(rule: Rule, subject: &str, stack: &[Frame]) -> Rul
     if is_call && stack.iter().any(allocates) { Rule::Allocation } else { rule }
 }
 
+/// The time-out in ticks of the socket from which a call receives; none if it waits for ever.
+pub(super) fn socket_timeout(kind: &EventKind) -> Option<u64> {
+    let EventKind::Enter { call, time, file: Some(file), .. } = kind else { return None };
+    (waits_for_data(call) && file.kind == FileKind::Socket && time.0 > 0).then_some(time.0)
+}
+
 /// Where a call slept.
 pub(super) fn place(kind: &EventKind) -> String {
     match kind {
-        _ if waits_for_mutex(kind) => "a mutex without priority inheritance".to_owned(),
+        EventKind::Enter { lock: Lock { read_write: Some(_), .. }, .. } => READ_WRITE.to_owned(),
+        _ if waits_for_lock(kind) => "a mutex without priority inheritance".to_owned(),
         _ if inherits(kind) => "a mutex with priority inheritance".to_owned(),
         EventKind::Enter { call, file: Some(file), .. } => {
             format!("{call} on {}", describe(file.kind, &file.name))
@@ -231,10 +281,7 @@ pub(super) fn place(kind: &EventKind) -> String {
 
 /// Whether the call waits for a lock that inherits priority, which is bounded by its owner.
 pub(super) fn inherits(kind: &EventKind) -> bool {
-    /// `FUTEX_LOCK_PI` and `FUTEX_LOCK_PI2`.
-    const LOCKS: [u64; 2] = [6, 13];
-    matches!(kind, EventKind::Enter { call: "futex", arguments, .. }
-        if LOCKS.contains(&(arguments[1] & 0x7f)))
+    matches!(kind, EventKind::Enter { call: "futex", arguments, .. } if wait::inherits(arguments))
 }
 
 fn describe(kind: FileKind, name: &str) -> String {

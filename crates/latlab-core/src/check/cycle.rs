@@ -1,7 +1,7 @@
 //! Cycles of a thread: their period, their times and their parts.
 
 use super::breach::Held;
-use super::event::StackId;
+use super::event::{StackId, Stopper};
 use super::marks::Marks;
 use super::rule::Rule;
 use super::wake_up::WakeUp;
@@ -20,6 +20,8 @@ pub(super) struct Cycle {
     pub(super) start: Nanos,
     /// Time for which the thread was not on its CPU.
     pub(super) away: Nanos,
+    /// Number of its page faults of which the end was not reported.
+    pub(super) faults_without_end: u64,
     /// What took its time, besides the program, in the order in which that ended.
     pub(super) parts: Vec<Part>,
     /// Its parts by the marks of the program.
@@ -52,6 +54,8 @@ pub(super) enum What {
     Throttled(Held),
     /// The thread slept there; this task ended that.
     Blocked(String, Option<Held>),
+    /// Something from outside stopped it.
+    Stopped(Stopper),
     /// It waited for a spinlock of the kernel.
     KernelLock,
     /// A page fault.

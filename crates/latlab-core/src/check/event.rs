@@ -1,5 +1,8 @@
-//! Events of real-time threads of user space.
+//! Events of threads of user space.
 
+use super::breach::Held;
+use super::lock::Lock;
+use super::request::Request;
 use super::thread::ORDINARY;
 use crate::explain::Comm;
 use crate::time::Nanos;
@@ -14,7 +17,8 @@ pub struct Thread {
     pub tid: u32,
     /// ID of its process.
     pub pid: u32,
-    /// The kernel's priority: -1 for `SCHED_DEADLINE`, 0 to 98 for real-time priorities 99 to 1.
+    /// The kernel's priority: -1 for `SCHED_DEADLINE`, 0 to 98 for real-time priorities 99 to 1, from 100 on
+    /// for nice values.
     pub prio: i16,
     /// Number of the scheduling policy, as in `sched_setscheduler(2)`.
     pub policy: u8,
@@ -28,11 +32,20 @@ impl Thread {
         self.prio < ORDINARY
     }
 
+    /// Whether a task of that priority has to wait for it. Without a real-time policy there is no such
+    /// task: the scheduler gives each its share.
+    pub(super) fn is_above(&self, prio: i16) -> bool {
+        self.is_realtime() && prio > self.prio
+    }
+
     /// Its policy and priority, such as `SCHED_FIFO 80`.
     pub(super) fn policy_in_words(&self) -> String {
         match self.policy {
             1 => format!("SCHED_FIFO {}", 99 - self.prio),
             2 => format!("SCHED_RR {}", 99 - self.prio),
+            3 => "SCHED_BATCH".to_owned(),
+            5 => "SCHED_IDLE".to_owned(),
+            7 => "SCHED_EXT".to_owned(),
             _ => priority(self.prio),
         }
     }
@@ -68,10 +81,13 @@ pub enum EventKind {
         /// Arguments. Of `rt_sigreturn`, which has none, the first is the address whose access ended in the
         /// signal that was handled; 0 if none did.
         arguments: [u64; 6],
-        /// Time in the arguments of `nanosleep` and `clock_nanosleep`.
+        /// Time in the arguments of `nanosleep`, `clock_nanosleep` and of a `futex` that waits. Of a call
+        /// that receives from a socket, the time-out of the socket in ticks, 0 if it has none.
         time: Nanos,
         /// The file in the first argument, if that is one.
         file: Option<File>,
+        /// The lock that a `futex` waits for.
+        lock: Lock,
         /// Memory locks of the process.
         locks: Locks,
         /// Stack of the call; none if it could not be read.
@@ -142,6 +158,8 @@ pub enum EventKind {
         /// Name of the part.
         name: String,
     },
+    /// It has asked for a real-time policy or for locked memory.
+    Request(Request),
     /// Its process has mapped code of a file.
     Mapped,
     /// It starts another process.
@@ -160,18 +178,43 @@ pub enum EventKind {
 pub enum OutReason {
     /// It sleeps until something happens, or until a signal.
     Sleeps,
-    /// It sleeps in the kernel, as for a page of a disk, or is stopped.
+    /// It sleeps in the kernel, as for a page of a disk.
     SleepsInKernel,
     /// It is runnable, and another task has replaced it.
     Preempted,
     /// It waits for a spinlock of a `PREEMPT_RT` kernel, which inherits priority.
     KernelLock,
+    /// Something from outside stops it.
+    Stopped(Stopper),
+}
+
+/// What stops a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopper {
+    /// A signal, such as `SIGSTOP`, that this task sent; ID 0 if that is not known.
+    Signal(u32, Comm),
+    /// A debugger, or another task that traces it.
+    Tracer(u32, Comm),
+    /// The freezer of a control group, or a suspend of the machine.
+    Freezer,
+}
+
+impl Stopper {
+    /// Who stops it.
+    pub(super) fn describe(self) -> String {
+        match self {
+            Stopper::Signal(0, _) => "a signal".to_owned(),
+            Stopper::Signal(pid, comm) => format!("{comm} [{pid}]"),
+            Stopper::Tracer(pid, comm) => format!("{comm} [{pid}], which traces it"),
+            Stopper::Freezer => "the freezer".to_owned(),
+        }
+    }
 }
 
 impl OutReason {
-    /// Whether the task sleeps.
+    /// Whether the task sleeps, or is stopped.
     pub(super) fn is_sleep(self) -> bool {
-        matches!(self, OutReason::Sleeps | OutReason::SleepsInKernel)
+        matches!(self, OutReason::Sleeps | OutReason::SleepsInKernel | OutReason::Stopped(_))
     }
 }
 
@@ -204,6 +247,8 @@ pub struct File {
     pub kind: FileKind,
     /// Last part of its path, at most 15 bytes.
     pub name: String,
+    /// The process at the other end of a terminal or a connection, if it is known.
+    pub peer: Option<Held>,
 }
 
 /// Kind of a file.

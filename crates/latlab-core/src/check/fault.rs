@@ -110,6 +110,7 @@ impl Cyclic {
         // Its sleep was not the call's either way.
         self.leave_to_fault(own - fault.slept);
         if let Some(cycle) = &mut self.cycle {
+            cycle.faults_without_end += u64::from(end.is_none());
             let what = What::Fault(subject.clone());
             let to = fault.at + took;
             let (rule, stack) = (Some(Rule::Fault), fault.stack);

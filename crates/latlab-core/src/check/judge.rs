@@ -1,9 +1,10 @@
 //! The judge of all threads of a program.
 
 use super::breach::KEPT_BREACHES;
-use super::event::{Event, EventKind, Locks};
+use super::event::{Event, EventKind, Locks, Thread};
 use super::memory::Memory;
 use super::report::{Frame, Report, ThreadReport};
+use super::request::{Requests, add_waiting};
 use super::thread::Terms;
 use super::wake_up::WakeUp;
 use super::warm_up::WarmUp;
@@ -12,7 +13,7 @@ use super::{Rule, StackId};
 use crate::time::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Judges the real-time threads of a program and its child processes.
+/// Judges the real-time threads of a program and its child processes, or all of them.
 #[derive(Debug, Default)]
 pub struct Judge {
     terms: Terms,
@@ -21,6 +22,10 @@ pub struct Judge {
     ended: Vec<Watched>,
     /// Rules that these have breached.
     breached: BTreeSet<Rule>,
+    /// Requests for real-time rights that were refused.
+    requests: Requests,
+    /// Number of events.
+    events: u64,
     /// Number of threads that have exited and were not kept.
     left_out: u64,
 }
@@ -33,8 +38,7 @@ impl Judge {
     /// A judge of nothing yet. `deadline` is measured from when a cycle is due; without it, a cycle
     /// has to end before the next is due.
     pub fn new(deadline: Option<Nanos>) -> Judge {
-        let warm_up = WarmUp::default();
-        Judge { terms: Terms { deadline, warm_up }, ..Judge::default() }
+        Judge { terms: Terms { deadline, ..Terms::default() }, ..Judge::default() }
     }
 
     /// The same without the first cycles of each thread.
@@ -43,24 +47,54 @@ impl Judge {
         Judge { terms: Terms { warm_up, ..self.terms }, ..self }
     }
 
-    /// Adds the next event. Events of threads that are not real-time are ignored, except those of
-    /// processes.
+    /// The same on a kernel with ticks of this length.
+    #[must_use]
+    pub fn with_tick(self, tick: Option<Nanos>) -> Judge {
+        Judge { terms: Terms { tick, ..self.terms }, ..self }
+    }
+
+    /// The same, with threads of every policy if it is `any`. To one without a real-time policy no rule
+    /// applies that is about tasks of lower priority.
+    #[must_use]
+    pub fn with_any_policy(self, any: bool) -> Judge {
+        Judge { terms: Terms { any_policy: any, ..self.terms }, ..self }
+    }
+
+    /// Adds the next event. Events of threads that are not judged are ignored, except those of
+    /// processes and requests.
     pub fn add(&mut self, event: &Event) {
+        self.events += 1;
         let tid = event.thread.tid;
-        match event.kind {
-            EventKind::Exec | EventKind::Exit { last: false } => self.end(tid),
+        match &event.kind {
+            EventKind::Request(request) => {
+                let threads = &self.threads;
+                let is_realtime =
+                    |tid| threads.get(&tid).is_some_and(|watched| watched.thread.is_realtime());
+                self.requests.add(event.thread, request, &is_realtime);
+            }
+            EventKind::Exec | EventKind::Exit { last: false } => self.end(tid, event.at),
             EventKind::Exit { last: true } => {
                 for tid in self.threads_of(event.thread.pid) {
-                    self.end(tid);
+                    self.end(tid, event.at);
                 }
             }
-            _ if !event.thread.is_realtime() => {}
+            // Also of the parent of a program that is started, which is not part of it.
+            EventKind::Fork => {}
+            _ if !(event.thread.is_realtime() || self.terms.any_policy) => {}
             _ => {
                 let terms = self.terms;
                 let new = || Watched::new(event.thread, terms);
                 self.threads.entry(tid).or_insert_with(new).handle(event);
             }
         }
+    }
+
+    /// A real-time thread has run for a part of this time. If it has caused no event, as one that has its
+    /// CPU for itself, it has not slept.
+    pub fn add_silent(&mut self, thread: Thread, (from, to): (Nanos, Nanos), ran: Nanos) {
+        let mut silent = Watched::new(thread, self.terms);
+        silent.run_silently(from, to, ran);
+        self.threads.entry(thread.tid).or_insert(silent);
     }
 
     /// Adds a wake-up with its explanation. The events until its thread slept again must have been
@@ -80,10 +114,11 @@ impl Judge {
     }
 
     /// Watching ends at that time, until which all events have been added. A cycle in progress that is
-    /// past its deadline, or without one lasts longer than a period, overran, if its thread is still
-    /// real-time and in no other wait.
+    /// past its deadline, or without one lasts longer than a period, overran, if its thread still has a
+    /// policy that is judged and is in no other wait.
     pub fn stop(&mut self, at: Nanos, is_realtime: &dyn Fn(u32) -> bool) {
-        for (_, thread) in self.threads.iter_mut().filter(|(tid, _)| is_realtime(**tid)) {
+        let any = self.terms.any_policy;
+        for (_, thread) in self.threads.iter_mut().filter(|(tid, _)| any || is_realtime(**tid)) {
             thread.stop(at);
         }
     }
@@ -102,9 +137,9 @@ impl Judge {
         }
     }
 
-    fn end(&mut self, tid: u32) {
+    fn end(&mut self, tid: u32, at: Nanos) {
         let Some(mut thread) = self.threads.remove(&tid) else { return };
-        thread.end();
+        thread.end(at);
         let breached = thread.breached();
         if self.ended.len() < MOST || !breached.is_subset(&self.breached) {
             self.breached.extend(breached);
@@ -114,13 +149,13 @@ impl Judge {
         }
     }
 
-    /// Number of real-time threads so far.
-    pub fn realtime_threads(&self) -> usize {
+    /// Number of threads so far that are judged or have no cycle yet.
+    pub fn watched_threads(&self) -> usize {
         let left_out = usize::try_from(self.left_out).unwrap_or(usize::MAX);
         self.threads.len().saturating_add(self.ended.len()).saturating_add(left_out)
     }
 
-    /// The real-time threads of a process that have not ended.
+    /// The threads of a process that are judged and have not ended.
     pub fn threads_of(&self, pid: u32) -> Vec<u32> {
         let own = self.threads.iter().filter(|(_, watched)| watched.thread.pid == pid);
         own.map(|(tid, _)| *tid).collect()
@@ -135,14 +170,25 @@ impl Judge {
     ) -> Report {
         self.ended.extend(std::mem::take(&mut self.threads).into_values());
         self.ended.sort_by_key(|thread| (thread.thread.pid, thread.thread.tid));
-        let mut report = Report { notes: self.left_out_threads(), ..Report::default() };
+        let mut report =
+            Report { notes: self.left_out_threads(), events: self.events, ..Report::default() };
         let (mut left_out, mut without_cycle) = (0, Vec::new());
-        for thread in self.ended {
-            let (about, memory) = (thread.thread, thread.memory);
+        let of = |is: &dyn Fn(Thread) -> bool| {
+            self.ended.iter().any(|one| one.thread.is_realtime() && is(one.thread))
+        };
+        report.findings =
+            self.requests.findings(frames, &|tid| of(&|thread| thread.tid == tid), &|pid| {
+                of(&|thread| thread.pid == pid)
+            });
+        for mut thread in self.ended {
+            let (about, memory, findings) = (thread.thread, thread.memory, thread.findings(frames));
+            let is_found = !findings.is_empty();
+            report.findings.extend(findings);
             let cyclic = thread.into_cyclic();
             left_out += cyclic.as_ref().map_or(0, |cyclic| cyclic.breaches.left_out());
             let name = format!("{} [{}]", about.comm, about.tid);
             match cyclic.filter(|cyclic| cyclic.cycles + cyclic.warmed_up > 0) {
+                None if is_found => {}
                 None => without_cycle.push((about.tid, name)),
                 Some(cyclic) if cyclic.cycles == 0 => report.in_warm_up.push(name),
                 Some(cyclic) => {
@@ -153,6 +199,7 @@ impl Judge {
                 }
             }
         }
+        add_waiting(&mut report);
         // A thread that has executed another program is judged anew, but is one thread.
         without_cycle.reverse();
         let mut known: BTreeSet<u32> = report.threads.iter().map(|thread| thread.tid).collect();
@@ -181,7 +228,8 @@ impl Watched {
         let cyclic = self.cyclic().filter(|cyclic| cyclic.cycles > 0);
         let in_cycles = cyclic.into_iter().flat_map(|cyclic| cyclic.breaches.rules());
         let whole = cyclic.into_iter().flat_map(|cyclic| cyclic.of_whole(false, self.memory));
-        in_cycles.chain(whole.map(|(rule, ..)| rule)).collect()
+        let outside = self.busy().map(|finding| finding.rule);
+        in_cycles.chain(whole.map(|(rule, ..)| rule)).chain(outside).collect()
     }
 }
 
@@ -209,6 +257,9 @@ impl super::thread::Cyclic {
         };
         let on_clock = "wait on CLOCK_REALTIME";
         add(on_wall_clock > 0, Rule::WallClock, on_clock, wait, on_wall_clock);
+        let (stops, stopped) = (self.stops.report(), Rule::Stopped);
+        let times = stops.as_ref().map_or(0, |stops| stops.count);
+        add(times > 0, stopped, "stop", None, times);
         add(self.drifts(), Rule::Drift, "relative sleep", wait, cycles);
         add(not_locked.is_some(), Rule::NotLocked, &not_locked.unwrap_or_default(), None, 1);
         add(is_later_unlocked, Rule::LockFuture, "later mappings are not locked", None, 1);

@@ -16,7 +16,7 @@ pub struct Memory {
 }
 
 /// A size in bytes, written with its unit.
-struct Size(u64);
+pub(super) struct Size(pub(super) u64);
 
 impl Memory {
     /// The memory by the text of `/proc/PID/smaps`. `program` is the path of the program's file as the kernel

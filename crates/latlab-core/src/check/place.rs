@@ -16,6 +16,12 @@ pub(super) fn place(stack: &[Frame]) -> Option<String> {
     found.or_else(|| stack.iter().find(|frame| is_named(frame))).or(stack.first()).map(Frame::text)
 }
 
+/// The function of a library that the innermost function of the program has called.
+pub(super) fn library_function(stack: &[Frame]) -> Option<&str> {
+    let own = stack.iter().position(|frame| !frame.library)?;
+    stack[..own].last()?.function.as_deref()
+}
+
 fn is_named(frame: &Frame) -> bool {
     frame.function.is_some()
 }

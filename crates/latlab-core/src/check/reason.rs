@@ -6,6 +6,15 @@ use super::report::{CyclePart, Reason};
 use super::wake_up::Charged;
 use crate::time::Nanos;
 
+/// The time of the program itself.
+const PROGRAM: &str = "program";
+/// The same with that of page faults whose duration is not known.
+const PROGRAM_OR_FAULT: &str = "program-or-fault";
+
+fn is_of_program(cause: &str) -> bool {
+    cause == PROGRAM || cause == PROGRAM_OR_FAULT
+}
+
 /// The name of the user's function on a stack.
 pub(super) type PlaceOf<'a> = dyn FnMut(StackId) -> Option<String> + 'a;
 
@@ -15,10 +24,11 @@ pub(super) fn parts(finished: &Finished, place_of: &mut PlaceOf<'_>) -> Vec<Cycl
     let cycle = &finished.cycle;
     let (latency, response) = (finished.latency(), finished.response());
     let before = cycle.waited - cycle.due;
+    let program = if cycle.faults_without_end > 0 { PROGRAM_OR_FAULT } else { PROGRAM };
     let mut all = vec![
         whole(Nanos(0), before, "previous-cycle"),
         whole(before, latency - before, "unexplained"),
-        whole(latency, response - latency, "program"),
+        whole(latency, response - latency, program),
     ];
     let locks: Vec<&Charged> = finished.wake_ups.iter().flat_map(|one| &one.locks).collect();
     all.extend(cycle.parts.iter().map(|part| of_part(part, cycle.due, &locks, place_of)));
@@ -48,7 +58,7 @@ fn whole(from: Nanos, length: Nanos, cause: &str) -> CyclePart {
         length,
         own: length,
         cause: cause.to_owned(),
-        waking: cause != "program",
+        waking: !is_of_program(cause),
         culprit: String::new(),
         place: None,
         rule: None,
@@ -83,6 +93,7 @@ fn of_part(part: &Part, due: Nanos, locks: &[&Charged], place_of: &mut PlaceOf<'
         (What::Blocked(..) | What::KernelLock, Some(lock)) => ("kernel-lock", of_lock(lock)),
         (What::Preempted(by), _) => ("preempted", by.describe()),
         (What::Throttled(by), _) => ("throttled", by.describe()),
+        (What::Stopped(by), _) => ("stopped", by.describe()),
         (What::Blocked(place, None), _) => ("blocked", place.clone()),
         (What::Blocked(place, Some(by)), _) => {
             ("blocked", format!("{place}, ended by {}", by.describe()))
@@ -135,7 +146,7 @@ pub(super) fn reasons(
 fn of_cycle(cycle: &Finished, usual: Nanos, place_of: &mut PlaceOf<'_>) -> Vec<Reason> {
     let mut all: Vec<Reason> = Vec::new();
     for part in parts(cycle, place_of) {
-        let time = if part.cause == "program" { part.own - usual } else { part.own };
+        let time = if is_of_program(&part.cause) { part.own - usual } else { part.own };
         let new = Reason { total: time, longest: time, ..part.reason() };
         match all.iter_mut().find(|known| known.is_like(&new)) {
             Some(known) => {

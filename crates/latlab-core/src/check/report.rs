@@ -1,5 +1,6 @@
 //! The report of a check.
 
+use super::finding::Finding;
 use super::rule::{Level, Rule};
 use crate::histogram::Histogram;
 use crate::time::Nanos;
@@ -12,13 +13,19 @@ pub struct Report {
     pub program: String,
     /// The kernel's release.
     pub kernel: String,
-    /// Real-time threads with a cycle.
+    /// Threads with a cycle that are judged: real-time ones, unless the user wanted all.
     pub threads: Vec<ThreadReport>,
-    /// Real-time threads without a cycle, which are not judged.
+    /// What is wrong with threads as a whole, outside of cycles.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub findings: Vec<Finding>,
+    /// Those without a cycle, which are not judged.
     pub without_cycle: Vec<String>,
-    /// Real-time threads of which all cycles are in the warm-up, which are not judged.
+    /// Those of which all cycles are in the warm-up, which are not judged.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub in_warm_up: Vec<String>,
+    /// Events that were received.
+    #[serde(default)]
+    pub events: u64,
     /// Events that were lost.
     pub lost: u64,
     /// What this kernel does not report, and other limits of the check.
@@ -32,6 +39,8 @@ pub enum Verdict {
     RealTime,
     /// Breaches.
     NotRealTime,
+    /// No breach was seen, but too much was not seen.
+    Undecided,
 }
 
 /// A thread with a cycle.
@@ -70,20 +79,38 @@ pub struct CycleReport {
     /// Number of cycles of the warm-up, which are not judged.
     #[serde(default)]
     pub warm_up: u64,
+    /// Times for which something from outside stopped the thread.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stops: Option<StopsReport>,
     /// What took the time of the cycles that overran, the longest first.
     #[serde(default)]
     pub reasons: Vec<Reason>,
-    /// From when a cycle was due until its wait returned.
-    pub latency: Spread,
+    /// From when a cycle was due until its wait returned; none where it is not known when it was due.
+    pub latency: Option<Spread>,
     /// Time on the CPU.
     pub running: Spread,
-    /// From when a cycle was due until the next wait.
+    /// From when a cycle was due, or if that is not known from when it ran, until the next wait.
     pub response: Spread,
     /// Its parts, if the program has marks in its cycles.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parts: Option<PartsReport>,
     /// The cycle with the longest response time.
     pub worst: Option<WorstCycle>,
+}
+
+/// Times for which something from outside stopped a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopsReport {
+    /// How often.
+    pub count: u64,
+    /// Their sum.
+    pub total: Nanos,
+    /// The longest.
+    pub longest: Nanos,
+    /// Who stopped it in the longest.
+    pub by: String,
+    /// Cycles that they delayed, which are not judged.
+    pub cycles: u64,
 }
 
 /// The parts of cycles by the marks of the program.
@@ -130,8 +157,8 @@ pub struct Spread {
 pub struct WorstCycle {
     /// Its number, from 0.
     pub number: u64,
-    /// From when it was due until it ran.
-    pub latency: Nanos,
+    /// From when it was due until it ran, if that is known.
+    pub latency: Option<Nanos>,
     /// Time on the CPU.
     pub running: Nanos,
     /// From when it was due until the next wait.
@@ -169,8 +196,9 @@ pub struct CyclePart {
     /// Its time without the parts within it.
     pub own: Nanos,
     /// The cause: before the thread ran, those of `latlab explain`, `previous-cycle` or
-    /// `unexplained`; in the cycle `preempted`, `throttled`, `blocked`, `kernel-lock`, `fault`,
-    /// `system-call`, `interrupt`, `softirq` or `program`.
+    /// `unexplained`; in the cycle `preempted`, `throttled`, `stopped`, `blocked`, `kernel-lock`, `fault`,
+    /// `system-call`, `interrupt`, `softirq`, `program` or, where it contains page faults of unknown
+    /// duration, `program-or-fault`.
     pub cause: String,
     /// Whether the thread was awaiting the CPU after it had slept.
     pub waking: bool,
@@ -251,6 +279,8 @@ pub struct Frame {
     pub library: bool,
 }
 
+/// The policies of threads that are not real-time.
+const ORDINARY_POLICIES: [&str; 4] = ["SCHED_OTHER", "SCHED_BATCH", "SCHED_IDLE", "SCHED_EXT"];
 /// Names that are written out of a list.
 const NAMED: usize = 5;
 
@@ -274,19 +304,47 @@ impl Report {
         &'a self,
         rules: &'a [Rule],
     ) -> impl Iterator<Item = (&'a ThreadReport, &'a BreachReport)> {
-        self.breaches().filter(move |(_, breach)| match rules {
-            [] => breach.level == Level::Error,
-            rules => rules.contains(&breach.rule),
-        })
+        self.breaches().filter(move |(_, breach)| counts(rules, breach.rule, breach.level))
+    }
+
+    /// The same of the findings about threads as a whole.
+    pub fn failing_findings<'a>(&'a self, rules: &'a [Rule]) -> impl Iterator<Item = &'a Finding> {
+        self.findings.iter().filter(move |one| counts(rules, one.rule, one.level))
     }
 
     /// The verdict by `rules` or, without any, by all errors.
     pub fn verdict(&self, rules: &[Rule]) -> Verdict {
-        match self.failing(rules).next() {
-            None => Verdict::RealTime,
-            Some(_) => Verdict::NotRealTime,
+        let fails = self.failing(rules).next().is_some();
+        match fails || self.failing_findings(rules).next().is_some() {
+            true => Verdict::NotRealTime,
+            false if self.unseen().next().is_some() => Verdict::Undecided,
+            false => Verdict::RealTime,
         }
     }
+
+    /// What was not seen, where it is so much that breaches may be missing: a sentence each.
+    pub fn unseen(&self) -> impl Iterator<Item = String> {
+        let events = self.events.saturating_add(self.lost);
+        let lost = (self.lost > events / LOST)
+            .then(|| format!("{} of {events} events were lost", self.lost));
+        let threads = self.threads.iter().filter_map(|thread| {
+            let CycleReport { count, left_out, .. } = thread.cycle;
+            let (name, tid, all) = (&thread.name, thread.tid, count.saturating_add(left_out));
+            (left_out > all / LEFT_OUT)
+                .then(|| format!("{left_out} of {all} cycles of {name} [{tid}] are left out"))
+        });
+        lost.into_iter().chain(threads)
+    }
+}
+
+/// A check is not decided if more than this part of the events is lost, a hundredth, or more than this part
+/// of a thread's cycles is left out, a tenth.
+const LOST: u64 = 100;
+const LEFT_OUT: u64 = 10;
+
+/// Whether a breach counts: its rule is one of these or, without any, it is an error.
+fn counts(rules: &[Rule], rule: Rule, level: Level) -> bool {
+    if rules.is_empty() { level == Level::Error } else { rules.contains(&rule) }
 }
 
 impl BreachReport {
@@ -298,6 +356,13 @@ impl BreachReport {
     /// What to do, in one sentence.
     pub fn remedy(&self) -> &'static str {
         self.rule.meaning_and_remedy(&self.subject).1
+    }
+}
+
+impl ThreadReport {
+    /// Whether it has a real-time policy.
+    pub fn is_realtime(&self) -> bool {
+        !ORDINARY_POLICIES.contains(&self.policy.as_str())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The rules of real-time programming that are checked.
 
+use super::call::READ_WRITE;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -32,6 +33,16 @@ pub enum Rule {
     Drift,
     /// No lower-priority task runs while the thread is runnable.
     Throttled,
+    /// The kernel grants real-time policies and locked memory.
+    Refused,
+    /// The thread sleeps again and again.
+    Busy,
+    /// A wait waits.
+    Spin,
+    /// Time-outs are longer than a tick.
+    Timeout,
+    /// Nothing stops the program.
+    Stopped,
     /// A cycle ends before its deadline.
     Overrun,
     /// Periods that passed during an overrun are skipped.
@@ -59,7 +70,8 @@ pub enum Level {
 }
 
 /// All rules, the most serious first.
-pub const RULES: [Rule; 19] = [
+pub const RULES: [Rule; 24] = [
+    Rule::Refused,
     Rule::Fault,
     Rule::Inversion,
     Rule::NonPi,
@@ -67,15 +79,19 @@ pub const RULES: [Rule; 19] = [
     Rule::Allocation,
     Rule::Protection,
     Rule::FileIo,
+    Rule::Busy,
+    Rule::Spin,
     Rule::Throttled,
     Rule::Waker,
     Rule::WallClock,
     Rule::Drift,
     Rule::NotLocked,
+    Rule::Stopped,
     Rule::Overrun,
     Rule::CatchUp,
     Rule::LockFuture,
     Rule::Syscall,
+    Rule::Timeout,
     Rule::SharedCpu,
     Rule::Migration,
     Rule::LazyBinding,
@@ -92,6 +108,13 @@ const COPY_ON_WRITE: (&str, &str) = (
 const CHANGED_PROTECTION: (&str, &str) = (
     "The cycle changed the protection of memory, for which the kernel may have to interrupt other CPUs.",
     "Change the protection before the first cycle, or tell other threads by a flag in memory.",
+);
+
+/// The same of read-write locks.
+const READ_WRITE_LOCK: (&str, &str) = (
+    "The thread waited for a read-write lock, which can't inherit priority: those that hold it may be preempted \
+     for any time.",
+    "Use a mutex with PTHREAD_PRIO_INHERIT, or share the data without a lock.",
 );
 
 /// ID, level, meaning and remedy of a rule.
@@ -123,11 +146,13 @@ impl Rule {
         match self {
             Rule::Fault if subject.contains("(copy on write)") => COPY_ON_WRITE,
             Rule::Protection if subject.starts_with("call") => CHANGED_PROTECTION,
+            Rule::Inversion | Rule::NonPi if subject.ends_with(READ_WRITE) => READ_WRITE_LOCK,
             rule => (rule.meaning(), rule.remedy()),
         }
     }
 
     #[rustfmt::skip]
+    #[expect(clippy::too_many_lines, reason = "it is a table")]
     fn about(self) -> About {
         match self {
             Rule::Fault => ("fault", Level::Error,
@@ -166,6 +191,21 @@ impl Rule {
             Rule::Throttled => ("throttled", Level::Error,
                 "A lower-priority task ran while the thread was runnable: the kernel limits the time of real-time tasks.",
                 "Keep the cycle below its share of the CPU; see sched_rt_runtime_us, the fair server of the kernel, and the runtime of SCHED_DEADLINE."),
+            Rule::Refused => ("refused", Level::Error,
+                "The program asked for a real-time policy or for locked memory, the kernel refused it, and the program went on without.",
+                "Give it the right: setcap cap_sys_nice,cap_ipc_lock+ep on the program, or the limits rtprio and memlock in /etc/security/limits.conf (LimitRTPRIO and LimitMEMLOCK of systemd)."),
+            Rule::Busy => ("busy", Level::Error,
+                "The thread ran for nearly a second without sleeping: the kernel throttles it (sched_rt_runtime_us, the fair server) or, where it does not, the thread starves all tasks of lower priority on its CPU: SCHED_OTHER and, with PREEMPT_RT, ktimers and rcuc.",
+                "Let it sleep in each cycle, as with clock_nanosleep(); a loop that has to poll needs an isolated CPU (isolcpus, nohz_full) and no real-time policy."),
+            Rule::Spin => ("spin", Level::Error,
+                "A wait returned at once again and again: the thread ran all the time where it seems to wait.",
+                "Give the wait a time to come, of the clock that it is on; after poll(), read what is there."),
+            Rule::Timeout => ("timeout", Level::Warning,
+                "The kernel counts the time-outs of sockets (SO_RCVTIMEO) in ticks: a shorter one is rounded up to a tick, and ends with a later tick.",
+                "Wait with ppoll(), whose time-out is exact for a real-time thread, and receive with MSG_DONTWAIT."),
+            Rule::Stopped => ("stopped", Level::Warning,
+                "A signal, a debugger or the freezer of a control group stopped the program: cycles that this delayed are not judged.",
+                "Let nothing stop it; that is no matter of the program."),
             Rule::Overrun => ("overrun", Level::Warning,
                 "A cycle ended after its deadline.",
                 "See the causes of overruns, the longest first."),

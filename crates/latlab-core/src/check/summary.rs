@@ -75,21 +75,23 @@ impl CycleReport {
             overruns: cyclic.overruns,
             left_out: cyclic.left_out,
             warm_up: cyclic.warmed_up,
+            stops: cyclic.stops.report(),
             reasons: reasons(&cyclic.overran, usual, place_of),
-            latency: Spread::of(&cyclic.latency),
+            latency: cyclic.wait.tells_due().then(|| Spread::of(&cyclic.latency)),
             running: Spread::of(&cyclic.running),
             response: Spread::of(&cyclic.response),
             parts: cyclic.parts.report(cyclic.running.sum()),
-            worst: cyclic.worst.as_ref().map(|worst| WorstCycle::of(worst, place_of)),
+            worst: { cyclic.worst.as_ref() }
+                .map(|worst| WorstCycle::of(worst, cyclic.wait.tells_due(), place_of)),
         }
     }
 }
 
 impl WorstCycle {
-    fn of(worst: &Finished, place_of: &mut PlaceOf<'_>) -> WorstCycle {
+    fn of(worst: &Finished, tells_due: bool, place_of: &mut PlaceOf<'_>) -> WorstCycle {
         WorstCycle {
             number: worst.number,
-            latency: worst.latency(),
+            latency: tells_due.then(|| worst.latency()),
             running: worst.running(),
             response: worst.response(),
             parts: parts(worst, place_of),

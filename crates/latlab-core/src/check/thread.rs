@@ -1,5 +1,7 @@
 //! One thread and a wait: judges what happens from the end of one such wait to the start of the next.
 
+mod absence;
+
 use super::breach::{Breaches, Held, Moment};
 use super::call;
 use super::cycle::{Cycle, Finished, Part, Periods, What};
@@ -7,19 +9,25 @@ use super::event::{Event, EventKind, Locks, OutReason, StackId, Thread, WakeCont
 use super::fault::{Fault, WithoutEnd};
 use super::marks::Parts;
 use super::rule::Rule;
+use super::stops::Stops;
 use super::wait::{self, Wait};
 use super::wake_up::WakeUp;
 use super::warm_up::WarmUp;
 use crate::histogram::Histogram;
 use crate::time::Nanos;
+use absence::ended_by;
 
 /// How the user wants threads to be judged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Terms {
     /// The deadline of each cycle; without it, the next cycle.
     pub(super) deadline: Option<Nanos>,
+    /// Length of a tick of the kernel, if it is known.
+    pub(super) tick: Option<Nanos>,
     /// The first cycles, which are not judged.
     pub(super) warm_up: WarmUp,
+    /// Whether threads without a real-time policy are judged too.
+    pub(super) any_policy: bool,
 }
 
 /// A thread whose cycle is that of a wait.
@@ -35,8 +43,10 @@ pub(super) struct Cyclic {
     pub(super) left_out: u64,
     /// Cycles of the warm-up.
     pub(super) warmed_up: u64,
+    /// Times for which it was stopped.
+    pub(super) stops: Stops,
     /// When the first cycle began.
-    begun: Option<Nanos>,
+    pub(super) begun: Option<Nanos>,
     pub(super) latency: Histogram,
     pub(super) running: Histogram,
     pub(super) response: Histogram,
@@ -102,6 +112,7 @@ impl Cyclic {
             overruns: 0,
             left_out: 0,
             warmed_up: 0,
+            stops: Stops::default(),
             begun: None,
             latency: Histogram::new(),
             running: Histogram::new(),
@@ -158,7 +169,11 @@ impl Cyclic {
                     cycle.marks.end(name, at, cycle.away);
                 }
             }
-            EventKind::Mapped | EventKind::Fork | EventKind::Exec | EventKind::Exit { .. } => {}
+            EventKind::Request(_)
+            | EventKind::Mapped
+            | EventKind::Fork
+            | EventKind::Exec
+            | EventKind::Exit { .. } => {}
         }
     }
 
@@ -212,18 +227,48 @@ impl Cyclic {
         if name.is_some_and(|name| !is_start_of(name, &call.kind)) {
             return self.leave_out(call.is_cycle_wait);
         }
+        let expired = self.expired_timeout(&call, result);
         if call.is_cycle_wait {
             if !is_interrupted(self.wait, result) {
                 self.begin_cycle(at, &call);
             }
         } else if self.cycle.is_some() {
             let own = (at - call.at) - call.away;
-            let (what, stack) = (What::Call(call::name(&call.kind)), stack(&call.kind));
+            let by = call.waker.and_then(|waker| ended_by(Some(&call.kind), waker));
+            // A wait for a lock may run for a time before it sleeps, and both are the wait.
+            let what = match call::lock(&call.kind) {
+                Some(lock) => What::Blocked(lock, by),
+                None => What::Call(call::name(&call.kind)),
+            };
+            let stack = stack(&call.kind);
             let rule = self.judge(at, &call);
             if let Some(cycle) = &mut self.cycle {
                 cycle.add(Part { from: call.at, to: at, own, what, rule, stack });
             }
         }
+        if let Some(subject) = expired {
+            self.breach((Rule::Timeout, subject), stack(&call.kind), call.at, call.slept, None);
+        }
+    }
+
+    /// The time-out of a socket that was so short that rounding it up to ticks mattered, if it has ended the
+    /// call.
+    fn expired_timeout(&self, call: &Call, result: i64) -> Option<String> {
+        /// `EAGAIN`.
+        const AGAIN: i64 = -11;
+        /// Rounding up by a tick is less than a tenth of more ticks.
+        const FEW: u64 = 10;
+        let ticks = call::socket_timeout(&call.kind).filter(|ticks| (1..=FEW).contains(ticks))?;
+        if result != AGAIN || call.slept == Nanos(0) {
+            return None;
+        }
+        let whole = match (ticks, self.terms.tick) {
+            (1, Some(tick)) => format!("a tick of {tick}"),
+            (1, None) => "a tick".to_owned(),
+            (_, Some(tick)) => format!("{ticks} ticks of {tick}"),
+            (_, None) => format!("{ticks} ticks"),
+        };
+        Some(format!("time-out of {} of {whole}", call::place(&call.kind)))
     }
 
     /// Leaves the current cycle out, or the one that begins: the start or the end of a system call, or
@@ -271,7 +316,7 @@ impl Cyclic {
         let waited = call.at.max(due);
         self.cycle = Some(Cycle { due, waited, start: at, ..Cycle::default() });
         let Some((waker, WakeContext::Task)) = call.waker else { return };
-        if waker.prio > self.thread.prio && waker.prio >= 0 {
+        if self.thread.is_above(waker.prio) {
             let woken = (Rule::Waker, "wake-up by a lower-priority task".to_owned());
             self.breach(woken, stack(&call.kind), at, Nanos(0), Some(waker));
         }
@@ -293,7 +338,10 @@ impl Cyclic {
         // The wait of a condition is on it only where it has a time.
         let on_wall_clock = self.wait.is_on_wall_clock() || wait::is_on_wall_clock(kind);
         self.on_wall_clock += u64::from(on_wall_clock);
-        self.finish_cycle(at, wait::due(self.wait, at, kind), stack(kind));
+        // A relative time begins with the wait: it does not tell when the cycle had to end.
+        let is_absolute = matches!(self.wait, Wait::Time { absolute: true, .. });
+        let next = wait::due(self.wait, at, kind).filter(|_| is_absolute);
+        self.finish_cycle(at, next, stack(kind));
     }
 
     /// Watching ends. A cycle in progress that is past its limit ends there: the thread hangs in it. A
@@ -331,6 +379,9 @@ impl Cyclic {
         let mut finished = Finished { number, cycle, end: at, wake_ups: Vec::new() };
         self.wake_ups.iter().for_each(|wake_up| finished.add(wake_up));
         self.wake_ups.retain(|wake_up| wake_up.slept >= at);
+        if self.stops.delayed(&finished) {
+            return self.breaches.complete();
+        }
         let period = self.periods.median();
         let next = known.or(period.map(|period| due + period));
         let limit = self.terms.deadline.or(next.map(|next| limit(next - due, period)));
@@ -383,16 +434,22 @@ impl Cyclic {
         let took = at - call.at;
         let slept = call.slept > Nanos(0) && !call::inherits(&call.kind);
         let waker = call.waker.filter(|(_, context)| *context != WakeContext::Interrupt);
-        let waker = waker.map(|(waker, _)| waker);
-        let lower = waker.filter(|waker| waker.prio > self.thread.prio);
+        let waker = call::peer(&call.kind).or(waker.map(|(waker, _)| waker));
+        let holder = call::holder(&call.kind);
+        let all = [holder, waker].into_iter().flatten();
+        let lower = all.clone().find(|task| self.thread.is_above(task.prio));
         let place = call::place(&call.kind);
         let (found, took, held) = match call::rule(&call.kind) {
-            _ if call::waits_for_mutex(&call.kind) => {
+            _ if call::waits_for_lock(&call.kind) && self.thread.is_realtime() => {
                 let rule = if lower.is_some() { Rule::Inversion } else { Rule::NonPi };
-                (Some((rule, format!("wait for {place}"))), call.slept, waker)
+                (
+                    Some((rule, format!("wait for {place}"))),
+                    call.slept,
+                    lower.or(all.clone().next()),
+                )
             }
             None | Some((Rule::Syscall, _)) if slept => {
-                (Some((Rule::Sleep, format!("sleep in {place}"))), call.slept, waker)
+                (Some((Rule::Sleep, format!("sleep in {place}"))), call.slept, holder.or(waker))
             }
             own => (own, took, None),
         };
@@ -428,71 +485,6 @@ impl Cyclic {
         let Some(call) = &self.call else { return self.fault.is_none() };
         let due = wait::due(self.wait, call.at, &call.kind).filter(|_| call.is_cycle_wait);
         call.slept > Nanos(0) && due.is_some_and(|due| at > due)
-    }
-
-    fn leave_cpu(&mut self, at: Nanos, reason: OutReason, next: Held, kernel: bool) {
-        if reason == OutReason::Sleeps && self.sleeps_in_missing_call(at) {
-            let call = self.call.take();
-            self.leave_out(call.is_some());
-        }
-        self.out = Some(Out { at, reason, next });
-        let waits = self.call.as_ref().is_some_and(|call| call.is_cycle_wait);
-        if reason != OutReason::Preempted || waits || kernel {
-            return;
-        }
-        if next.prio < ORDINARY {
-            let shared = (Rule::SharedCpu, "preemption by a real-time thread".to_owned());
-            self.breach(shared, None, at, Nanos(0), Some(next));
-        }
-    }
-
-    fn enter_cpu(&mut self, at: Nanos) {
-        let Some(out) = self.out.take() else { return };
-        let time = at - out.at;
-        let waker = self.waking.filter(|(woken, ..)| *woken >= out.at);
-        let sleeps = out.reason.is_sleep();
-        if let Some(fault) = &mut self.fault {
-            let into = if sleeps { &mut fault.slept } else { &mut fault.away };
-            *into = *into + time;
-        }
-        if let Some(call) = &mut self.call {
-            call.away = call.away + time;
-            if sleeps {
-                call.slept = call.slept + time.max(Nanos(1));
-                call.waker = waker.map(|(_, held, context)| (held, context)).or(call.waker);
-            }
-        }
-        if self.call.as_ref().is_some_and(|call| call.is_cycle_wait) {
-            return;
-        }
-        if let Some(cycle) = &mut self.cycle {
-            cycle.away = cycle.away + time;
-        }
-        self.add_absence(at, &out, waker.map(|(_, held, context)| (held, context)));
-        if out.reason == OutReason::Preempted && out.next.prio >= ORDINARY {
-            let throttled = (Rule::Throttled, "interval of throttling".to_owned());
-            self.breach(throttled, None, out.at, time, Some(out.next));
-        }
-    }
-
-    /// Adds the time for which the thread was not on its CPU. A page fault includes its sleep.
-    fn add_absence(&mut self, at: Nanos, out: &Out, waker: Option<(Held, WakeContext)>) {
-        let what = match out.reason {
-            reason if reason.is_sleep() && self.fault.is_some() => return,
-            OutReason::Sleeps | OutReason::SleepsInKernel => {
-                let place = self.call.as_ref().map(|call| call::place(&call.kind));
-                let waker = waker.filter(|(_, context)| *context != WakeContext::Interrupt);
-                What::Blocked(place.unwrap_or("the kernel".to_owned()), waker.map(|(by, _)| by))
-            }
-            OutReason::KernelLock => What::KernelLock,
-            OutReason::Preempted if out.next.prio >= ORDINARY => What::Throttled(out.next),
-            OutReason::Preempted => What::Preempted(out.next),
-        };
-        let call = self.call.as_ref().filter(|_| out.reason.is_sleep());
-        let stack = call.and_then(|call| stack(&call.kind));
-        let Some(cycle) = &mut self.cycle else { return };
-        let rule = matches!(what, What::Throttled(_)).then_some(Rule::Throttled);
-        cycle.add(Part { from: out.at, to: at, own: at - out.at, what, rule, stack });
     }
 }
 

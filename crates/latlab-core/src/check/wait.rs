@@ -36,18 +36,20 @@ pub enum Wait {
 }
 
 /// `SCHED_DEADLINE`.
-const DEADLINE: u8 = 6;
+pub(super) const DEADLINE: u8 = 6;
 /// `CLOCK_REALTIME`.
 const REALTIME: u64 = 0;
 /// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET`.
 const FUTEX_WAITS: [u64; 2] = [0, 9];
+/// `FUTEX_CLOCK_REALTIME`.
+pub(super) const CLOCK_REALTIME_FLAG: u64 = 256;
 /// The commands of `futex(2)`, without its flags.
-const FUTEX_COMMAND: u64 = 0x7f;
+pub(super) const FUTEX_COMMAND: u64 = 0x7f;
 
 impl Wait {
     /// What the system call at its start waits for, if it can be the wait of a cycle.
     pub(super) fn of(kind: &EventKind, policy: u8) -> Option<Wait> {
-        let EventKind::Enter { call, arguments, file, .. } = kind else { return None };
+        let EventKind::Enter { call, arguments, file, lock, .. } = kind else { return None };
         let absolute = arguments[1] & 1 == 1;
         Some(match *call {
             "sched_yield" if policy == DEADLINE => Wait::Period,
@@ -56,12 +58,13 @@ impl Wait {
                 Wait::Time { absolute, wall: absolute && arguments[0] == REALTIME }
             }
             "rt_sigtimedwait" | "pause" | "rt_sigsuspend" => Wait::Signal,
-            "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait"
-            | "epoll_pwait2" => Wait::Poll,
+            call if is_poll(call) => Wait::Poll,
             "read" | "readv" | "recvfrom" | "recvmsg" | "recvmmsg" | "ioctl" => {
                 Wait::of_file(arguments[0], file.as_ref()?)?
             }
-            "futex" if is_wait(arguments) && !is_mutex(arguments) => Wait::Futex,
+            "futex" if is_wait(arguments) && !is_mutex(arguments) && lock.read_write.is_none() => {
+                Wait::Futex
+            }
             _ => return None,
         })
     }
@@ -96,6 +99,12 @@ impl Wait {
     /// Whether it is one of any number of waits, each for another file.
     pub(super) fn is_of_file(self) -> bool {
         matches!(self, Wait::Timer { .. } | Wait::Read { .. })
+    }
+
+    /// Whether it is known when its cycles are due. A thread of `SCHED_DEADLINE` is runnable all the time: no
+    /// event tells when its next period begins.
+    pub(super) fn tells_due(self) -> bool {
+        self != Wait::Period
     }
 
     /// Whether the wait is on the wall clock.
@@ -134,6 +143,20 @@ pub(super) fn is_mutex(arguments: &[u64; 6]) -> bool {
     is_wait(arguments) && (word == 2 || word >> 31 == 1)
 }
 
+/// Whether a system call waits for any of several files.
+pub(super) fn is_poll(call: &str) -> bool {
+    let all = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
+    all.contains(&call)
+}
+
+/// Whether a `futex(2)` with these arguments waits for a lock that inherits priority, which is bounded by its
+/// owner.
+pub(super) fn inherits(arguments: &[u64; 6]) -> bool {
+    /// `FUTEX_LOCK_PI` and `FUTEX_LOCK_PI2`.
+    const LOCKS: [u64; 2] = [6, 13];
+    LOCKS.contains(&(arguments[1] & FUTEX_COMMAND))
+}
+
 /// The time at which a wait for a time is due, on `CLOCK_MONOTONIC`. None if it is on another clock.
 pub(super) fn due(wait: Wait, at: Nanos, kind: &EventKind) -> Option<Nanos> {
     /// `CLOCK_MONOTONIC`.
@@ -148,14 +171,12 @@ pub(super) fn due(wait: Wait, at: Nanos, kind: &EventKind) -> Option<Nanos> {
 
 /// Whether a call waits until a time on `CLOCK_REALTIME`.
 pub(super) fn is_on_wall_clock(kind: &EventKind) -> bool {
-    /// `FUTEX_CLOCK_REALTIME`.
-    const REALTIME_FLAG: u64 = 256;
     match kind {
         EventKind::Enter { call: "clock_nanosleep", arguments, .. } => {
             arguments[0] == REALTIME && arguments[1] & 1 == 1
         }
         EventKind::Enter { call: "futex", arguments, .. } => {
-            is_wait(arguments) && arguments[1] & REALTIME_FLAG != 0 && arguments[3] != 0
+            is_wait(arguments) && arguments[1] & CLOCK_REALTIME_FLAG != 0 && arguments[3] != 0
         }
         _ => false,
     }

@@ -106,11 +106,18 @@ fn exact(latency: &mut Latency, rows: &[usize]) -> usize {
 }
 
 impl Judging {
-    /// Whether a figure of any latency has enough samples in each run.
-    pub(super) fn has_rows(self, latencies: &[(Latency, Option<RunHistograms>)]) -> bool {
-        latencies.iter().any(|(latency, runs)| {
-            runs.as_ref().is_some_and(|runs| !self.rows(latency, runs).is_empty())
-        })
+    /// Returns how many times as long the runs have to be before a figure of any latency has enough
+    /// samples in each run, infinite where some run has no sample; none where one has enough.
+    pub(super) fn too_short(self, latencies: &[(Latency, Option<RunHistograms>)]) -> Option<f64> {
+        let known = || latencies.iter().filter_map(|(one, runs)| Some((one, runs.as_ref()?)));
+        if known().any(|(latency, runs)| !self.rows(latency, runs).is_empty()) {
+            return None;
+        }
+        let quantiles = |latency: &Latency| latency.judged_rows().into_iter();
+        let fewest = known().flat_map(|(latency, runs)| {
+            quantiles(latency).map(|(_, quantile)| runs.fewest_beyond(quantile))
+        });
+        Some(BEYOND / fewest.fold(0.0, f64::max))
     }
 
     /// Returns the indices of the judged rows and their quantiles; that of a maximum is 1.
@@ -141,8 +148,13 @@ impl Judging {
 impl RunHistograms {
     /// Whether each run has enough recorded samples above this quantile.
     fn have_beyond(&self, quantile: f64) -> bool {
-        let mut runs = self.a.iter().chain(&self.b).zip(&self.recorded);
-        runs.all(|(run, recorded)| beyond(run, recorded, quantile) >= BEYOND)
+        self.fewest_beyond(quantile) >= BEYOND
+    }
+
+    /// Returns the number of recorded samples above this quantile, of the run that has fewest.
+    fn fewest_beyond(&self, quantile: f64) -> f64 {
+        let runs = self.a.iter().chain(&self.b).zip(&self.recorded);
+        runs.map(|(run, recorded)| beyond(run, recorded, quantile)).fold(f64::INFINITY, f64::min)
     }
 
     /// Returns the logarithms of a quantile, so that ratios are compared: twice the latency counts

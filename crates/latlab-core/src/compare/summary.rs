@@ -43,11 +43,11 @@ impl Latency {
     /// Returns how much the median and the highest quantile with enough samples differ, whether or
     /// not by chance.
     pub fn effect(&self) -> String {
-        let samples = self.recorded.0.min(self.recorded.1);
-        #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
-        let enough = |quantile: f64| samples as f64 * (1.0 - quantile) + 1e-6 >= BEYOND;
-        let rows = self.judged_rows().into_iter().filter(|(_, quantile)| enough(*quantile));
-        let rows: Vec<&Row> = rows.map(|(row, _)| &self.rows[row]).collect();
+        let enough = |row: &&Row| {
+            row.judged.is_some() || row.beyond.is_some_and(|samples| samples >= BEYOND)
+        };
+        let rows = self.judged_rows().into_iter().map(|(row, _)| &self.rows[row]);
+        let rows: Vec<&Row> = rows.filter(enough).collect();
         let ends = rows.first().into_iter().chain(rows.last().filter(|_| rows.len() > 1));
         let change = |row: &&Row| {
             let length = longer(row.ratio?);

@@ -218,17 +218,37 @@ fn turns_are_pairs_whatever_the_clocks_say() {
 
 /// Only longer runs help where the first pair is too short, not more of them.
 #[test]
-fn pairs_of_too_short_runs_are_not_judgeable() {
-    let judgeable = |pairs: u64, samples: u64| {
+fn pairs_of_too_short_runs_say_how_much_longer_ones_are_needed() {
+    let too_short = |pairs: u64, samples: u64| {
         let side = |offset| -> Vec<Record> {
             let latencies: Vec<u64> = (0..samples).map(|n| 10_000 + 100 * n).collect();
             (0..pairs).map(|n| run("cyclic", 10 * n + offset, &latencies)).collect()
         };
         let comparison = compare_at(&side(0), &side(5), turns::last_look(8)).unwrap();
-        (comparison.design.judged, comparison.judgeable)
+        (comparison.design.judged, comparison.too_short.map(|times| (times * 1e3).round() / 1e3))
     };
-    assert_eq!((judgeable(1, 19), judgeable(8, 19)), ((0, false), (0, false)));
-    assert_eq!((judgeable(1, 20), judgeable(8, 20)), ((0, true), (1, true)));
+    // Of n samples, n / 2 are above the median.
+    assert_eq!((too_short(1, 10), too_short(8, 10)), ((0, Some(2.0)), (0, Some(2.0))));
+    assert_eq!((too_short(1, 4), too_short(8, 0)), ((0, Some(5.0)), (0, Some(f64::INFINITY))));
+    assert_eq!((too_short(1, 20), too_short(8, 20)), ((0, None), (1, None)));
+}
+
+/// Of 600 periods on a busy machine, most were missed behind a few long samples.
+#[test]
+fn effect_leaves_out_quantiles_that_a_few_samples_decide() {
+    let side = |late: u64, missed| {
+        let latencies: Vec<u64> = (0..40).map(|n| if n < 4 { late } else { 90_000 }).collect();
+        let mut run = run("cyclic", 0, &latencies);
+        (run.series[0].counts.missed, run.series[0].interval) =
+            (missed, Some(Nanos::from_millis(1)));
+        run
+    };
+    let effect = |late, missed| {
+        let comparison = compare(&[side(late, missed)], &[side(80_000, 0)]).unwrap();
+        comparison.latencies[0].effect()
+    };
+    assert_eq!(effect(130_000_000, 520), "", "the corrected p50 is of four samples");
+    assert!(effect(70_000, 0).contains("p50"), "{}", effect(70_000, 0));
 }
 
 #[test]

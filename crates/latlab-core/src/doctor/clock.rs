@@ -104,11 +104,33 @@ fn tick_stops_when_idle(machine: &Machine) -> Option<Diagnosis> {
 /// The guide: `CONFIG_NO_HZ_FULL`, medium, with opposite advice for two kinds of work.
 fn nohz_full(machine: &Machine) -> Option<Diagnosis> {
     let cpus = machine.isolation.nohz_full.as_ref().filter(|cpus| !cpus.is_empty())?;
+    if let Some(clock) = unstable_clock(machine) {
+        return Diagnosis::new(
+            Severity::High,
+            format!(
+                "the tick of {} does not stop (nohz_full, with the clock {clock})",
+                named(cpus)
+            ),
+            "The kernel keeps the tick where its clock, the TSC, is not stable: long computations are \
+             interrupted by every tick, and every entry into the kernel does more accounting.",
+            "`dmesg | grep -i tsc` says why the TSC is not stable; if it is known to be stable, boot \
+             with `tsc=reliable`; else boot without `nohz_full=`.",
+        );
+    }
     Diagnosis::new(
         Severity::Medium,
-        format!("the tick of {} stops even while a task runs (nohz_full)", named(cpus)),
+        format!("the tick of {} may stop even while a task runs (nohz_full)", named(cpus)),
         "Every entry into the kernel does more accounting on these CPUs: slower for periodic \
-         tasks, better for long computations without system calls.",
+         tasks, better for long computations without system calls; `latlab run noise` shows whether \
+         the tick stops.",
         "For control loops, boot without `nohz_full=`; for long computations, keep it.",
     )
+}
+
+/// The clocksource of an x86 machine whose TSC the kernel does not trust, so that its scheduler clock is
+/// not stable (`TICK_DEP_BIT_CLOCK_UNSTABLE`, `include/linux/tick.h`). A hypervisor's clock is.
+fn unstable_clock(machine: &Machine) -> Option<&str> {
+    let x86 = matches!(machine.processor.arch.as_deref(), Some("x86_64" | "i686"));
+    let untrusted = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"];
+    machine.clocksource.as_deref().filter(|clock| x86 && untrusted.contains(clock))
 }

@@ -86,13 +86,21 @@ fn firmware(machine: &Machine) -> Option<Diagnosis> {
         [] => String::new(),
         names => format!(" ({})", few(names)),
     };
+    let rest = if machine.hypervisor.is_some() {
+        "no event are the host's, which may count them as stolen or not, or what its firmware and \
+         hardware take from it. `latlab explain noise` on the host tells more."
+    } else {
+        "no event are the firmware's or the hardware's. The kernel's tracer hwlat looks for them with \
+         interrupts disabled (`CONFIG_HWLAT_TRACER`)."
+    };
     Diagnosis::new(
         Severity::Info,
         format!("time taken by the firmware{parts} is not seen on this machine: {reason}"),
         "While the firmware runs, the kernel gets no interrupt and records nothing.",
-        "Without other load, `latlab explain noise` lists the gaps of a busy loop: those that stay \
-         unexplained are the firmware's or the hardware's. The kernel's tracer hwlat looks for them \
-         with interrupts disabled (`CONFIG_HWLAT_TRACER`).",
+        format!(
+            "Without other load, `latlab explain noise` lists what takes time from a busy loop: gaps \
+             with {rest}"
+        ),
     )
 }
 

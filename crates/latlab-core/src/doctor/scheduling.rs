@@ -14,6 +14,8 @@ pub(super) const CHECKS: &[Check] = &[
     ("nmi-watchdog", nmi_watchdog),
     ("timer-migration", timer_migration),
     ("numa-balancing", numa_balancing),
+    ("slice-extension", slice_extension),
+    ("proxy-execution", proxy_execution),
 ];
 
 fn rt_group(machine: &Machine) -> Option<Diagnosis> {
@@ -214,4 +216,42 @@ fn numa_balancing(machine: &Machine) -> Option<Diagnosis> {
         "`sysctl kernel.numa_balancing=0`; for one measurement: `latlab run --set \
          numa_balancing=0`",
     )
+}
+
+/// On a `PREEMPT_RT` kernel only SCHED_OTHER tasks wait for it (`TIF_SLICE_EXT_SCHED`,
+/// `kernel/entry/common.c`).
+fn slice_extension(machine: &Machine) -> Option<Diagnosis> {
+    let realtime = machine.preempt.as_deref() == Some("rt");
+    if realtime || !is_on(machine, "CONFIG_RSEQ_SLICE_EXTENSION", "rseq_slice_ext") {
+        return None;
+    }
+    let longest_us = machine.scheduling.slice_extension_ns.unwrap_or(5_000) / 1_000;
+    Diagnosis::new(
+        Severity::Medium,
+        format!("a program may keep its CPU for {longest_us} us more (rseq time slice extension)"),
+        "A program that asks for it in its critical sections is preempted that much later, also by \
+         real-time tasks.",
+        "Boot with `rseq_slice_ext=off`, if a program on the CPUs of real-time tasks asks for it.",
+    )
+}
+
+fn proxy_execution(machine: &Machine) -> Option<Diagnosis> {
+    if !is_on(machine, "CONFIG_SCHED_PROXY_EXEC", "sched_proxy_exec") {
+        return None;
+    }
+    Diagnosis::new(
+        Severity::Info,
+        "the owner of a mutex of the kernel runs in place of the task that waits for it (proxy \
+         execution)",
+        "It shortens priority inversion in the kernel; meanwhile a task of low priority runs ahead of \
+         real-time tasks between the two, and tools name it with the priority of the other.",
+        "No action; to compare, boot with `sched_proxy_exec=0`.",
+    )
+}
+
+/// Whether the kernel has this option, and it was not switched off when it was booted.
+fn is_on(machine: &Machine, option: &str, parameter: &str) -> bool {
+    let off = ["0", "off", "n", "no"];
+    machine.has_config(option)
+        && !machine.boot_parameter(parameter).is_some_and(|value| off.contains(&value))
 }

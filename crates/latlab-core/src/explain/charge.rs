@@ -2,6 +2,7 @@
 
 use super::lock::{LockWait, Waited};
 use super::segment::{Phase, Segment, segments};
+use super::stop::StopKind;
 use super::{Line, Task, Window};
 use crate::time::Nanos;
 
@@ -30,6 +31,10 @@ pub struct Culprit {
     pub softirq: Option<u8>,
     /// The lock that the task waited for, with its owner.
     pub lock: Option<LockWait>,
+    /// The CPU quota that was used up; empty where it is not known.
+    pub quota: Option<String>,
+    /// What stopped the task, by `task`.
+    pub stop: Option<StopKind>,
     /// Kernel stack, innermost function first.
     pub stack: Vec<u64>,
 }

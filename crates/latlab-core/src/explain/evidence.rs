@@ -25,17 +25,15 @@ pub struct Arrival {
 impl Segment {
     /// Returns all events on the CPU of this segment, before and after it.
     pub fn events<'a>(&self, window: &'a Window) -> &'a [Event] {
-        if self.phase <= Phase::Due { window.before_waking() } else { &window.events }
+        window.events_on(self.cpu)
     }
 
-    /// Returns the next interrupt on the same CPU in the same phase of the wake-up. None within an
-    /// interrupt, where no other can be taken.
+    /// Returns the next interrupt on the same CPU, before the task is woken or while it is on the same
+    /// run queue. None within an interrupt, where no other can be taken.
     pub fn next_interrupt(&self, window: &Window) -> Option<Arrival> {
-        let woken = self.phase > Phase::Due;
-        let (begin, end) = if woken {
-            (window.waking, window.ran)
-        } else {
-            (window.expiry.max(window.due), window.waking)
+        let (begin, end) = match self.queue(window) {
+            Some(queue) => (queue.from, queue.until),
+            None => (window.expiry.max(window.due), window.waking),
         };
         let events = self.events(window);
         let (before, after) = events.split_at(events.partition_point(|event| event.at < self.to));
@@ -57,10 +55,14 @@ impl Segment {
         self.activity.interrupt.is_some_and(|(line, _)| line == Line::Timer)
     }
 
+    /// When its CPU got to know that the task is runnable, if that was reported.
+    fn ready(&self, window: &Window) -> Option<Nanos> {
+        self.queue(window)?.since
+    }
+
     /// Whether the timer callback that runs here is the one that wakes the task.
     pub fn is_in_waking_callback(&self, window: &Window) -> bool {
-        let elsewhere = self.phase > Phase::Due && window.waker_cpu != window.cpu;
-        if elsewhere || self.phase > Phase::Runnable {
+        if self.cpu != Some(window.waker_cpu) || self.phase > Phase::Runnable {
             return false;
         }
         let events = window.before_waking();
@@ -151,107 +153,89 @@ impl Window {
     /// Returns when the task was put on the run queue of the CPU it then ran on, if that was
     /// reported.
     pub fn queued(&self) -> Option<Nanos> {
-        let here = |event: &&Event| match event.kind {
-            EventKind::Queued { pid, cpu } | EventKind::Migrated { pid, cpu } => {
-                pid == self.task.pid && cpu == self.cpu
-            }
-            _ => false,
-        };
-        let all = self.events.iter().chain(&self.elsewhere).filter(here).map(|event| event.at);
-        all.filter(|at| (self.waking..=self.switched).contains(at)).max()
+        self.queues().last().and_then(|queue| queue.since)
     }
 
-    /// Whether the task was migrated to its CPU after it had been woken.
-    pub fn was_moved(&self) -> bool {
-        let ours = |event: &Event| match event.kind {
-            EventKind::Migrated { pid, cpu } => pid == self.task.pid && cpu == self.cpu,
-            _ => false,
-        };
-        { self.events.iter().chain(&self.elsewhere) }
-            .any(|event| event.at >= self.waking && event.at <= self.switched && ours(event))
-    }
-
-    /// Whether the CPU had switched to another task by `moment` although this one was on its run
-    /// queue.
-    pub fn was_passed_over(&self, moment: Nanos) -> bool {
-        let known = self.ready_here();
-        known.is_some_and(|queued| {
-            let since = self.events.iter().filter(|event| event.at > queued && event.at <= moment);
+    /// Whether the CPU had switched to another task before the segment although this one was on its
+    /// run queue.
+    pub fn was_passed_over(&self, segment: &Segment) -> bool {
+        segment.ready(self).is_some_and(|queued| {
+            let since = segment.events(self).iter();
+            let since = since.filter(|event| event.at > queued && event.at <= segment.from);
             { since }.any(|event| matches!(event.kind, EventKind::Switch { .. }))
         })
     }
 
-    /// Whether the CPU returned to user mode of a task of lower priority, and was there after
-    /// `moment`, although this task was on its run queue. Evidence is an interrupt that interrupts
+    /// Whether the CPU returned to user mode of a task of lower priority, and was there after the
+    /// segment, although this task was on its run queue. Evidence is an interrupt that interrupts
     /// user mode: the kernel checks for rescheduling on each return to user mode.
-    pub fn was_left_waiting(&self, moment: Nanos) -> bool {
-        self.interrupted_meanwhile(moment, |task, context| {
+    pub fn was_left_waiting(&self, segment: &Segment) -> bool {
+        self.interrupted_meanwhile(segment, |task, context| {
             context.user && task.prio > self.task.prio
         })
     }
 
-    /// Whether the CPU was idle again after `moment`, although this task was on its run queue.
+    /// Whether the CPU was idle again after the segment, although this task was on its run queue.
     /// Evidence is an interrupt of the idle task, which checks for rescheduling after each
     /// interrupt.
-    pub fn was_left_idle(&self, moment: Nanos) -> bool {
-        self.interrupted_meanwhile(moment, |task, _| task.is_idle())
+    pub fn was_left_idle(&self, segment: &Segment) -> bool {
+        self.interrupted_meanwhile(segment, |task, _| task.is_idle())
     }
 
-    /// Whether an interrupt from `moment` on has interrupted something like this while the task was
-    /// runnable on this CPU.
+    /// Whether an interrupt from the end of the segment on has interrupted something like this while
+    /// the task was on the same run queue.
     fn interrupted_meanwhile(
         &self,
-        moment: Nanos,
+        segment: &Segment,
         is_like_this: impl Fn(&Task, InterruptedContext) -> bool,
     ) -> bool {
-        let Some(ready) = self.ready_here() else { return false };
-        let waiting = self.events.iter().filter(|event| event.at > ready);
-        let waiting = waiting.take_while(|event| event.at < self.switched);
+        let Some(queue) = segment.queue(self) else { return false };
+        let Some(ready) = queue.since else { return false };
+        let waiting = segment.events(self).iter().filter(|event| event.at > ready);
+        let waiting = waiting.take_while(|event| event.at < self.switched.min(queue.until));
         let came = waiting.filter_map(|event| Some((event.task, interrupt(event)?)));
-        // The first interrupt after a wake-up from another CPU is the one that makes the kernel
+        // The first interrupt after another CPU put the task there is the one that makes the kernel
         // check.
-        let unchecked = usize::from(self.waker_cpu != self.cpu);
+        let unchecked = usize::from(queue.by_other);
         { came.skip(unchecked) }
-            .any(|(task, (at, _, context))| at >= moment && is_like_this(&task, context))
+            .any(|(task, (at, _, context))| at >= segment.to && is_like_this(&task, context))
     }
 
-    /// The time from which the CPU that then ran the task knew that it is runnable.
-    fn ready_here(&self) -> Option<Nanos> {
-        self.queued().or((self.waker_cpu == self.cpu).then_some(self.waking))
-    }
-
-    /// Returns the context of the last interrupt on this CPU until `moment` since the task was due,
-    /// or of the one handled when it was due. An interrupt whose context is unknown has that of the
-    /// last one with a known context if the task was runnable when that one's handler ended: the
+    /// Returns the context of the last interrupt on the segment's CPU before it since the task was
+    /// due, or of the one handled when it was due. An interrupt whose context is unknown has that of
+    /// the last one with a known context if the task was runnable when that one's handler ended: the
     /// kernel can't have returned to user mode in between.
-    pub fn last_interrupt(&self, moment: Nanos) -> Option<InterruptedContext> {
-        let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
+    pub fn last_interrupt(&self, segment: &Segment) -> Option<InterruptedContext> {
+        let events = segment.events(self);
+        let until = &events[..events.partition_point(|event| event.at <= segment.from)];
         let since: Vec<_> = until.iter().filter(|event| event.at >= self.due).collect();
         let mut came = since.iter().filter_map(|event| interrupt(event));
         let last = came.clone().next_back().map(|(_, _, context)| context);
         let Some(last) = last else {
-            return Activity::at(self.due, &self.events).interrupt.map(|(_, context)| context);
+            return Activity::at(self.due, events).interrupt.map(|(_, context)| context);
         };
         let known = came.rfind(|(_, _, context)| context.ip != 0);
         let Some((at, _, context)) = known.filter(|_| last.ip == 0) else { return Some(last) };
         let handled = until.iter().find(|e| e.at >= at && e.kind == EventKind::InterruptEnd);
-        let ready = self.ready_here();
+        let ready = segment.ready(self);
         let lasts = ready.zip(handled).is_some_and(|(ready, end)| end.at >= ready);
         Some(if lasts { context } else { last })
     }
 
-    /// Whether the CPU took longer than [`AT_ONCE`] to switch to this task, from the end of the
-    /// last handler or softirq before `moment`. Interrupts, softirqs and stolen time since then do
-    /// not count: in the rest, the kernel was working for the current task.
-    pub fn is_slow_to_switch(&self, moment: Nanos) -> bool {
-        let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
+    /// Whether the segment's CPU took longer than [`AT_ONCE`] to switch, from the end of the last
+    /// handler or softirq before the segment. Interrupts, softirqs and stolen time since then do not
+    /// count: in the rest, the kernel was working for the current task.
+    pub fn is_slow_to_switch(&self, segment: &Segment) -> bool {
+        let events = segment.events(self);
+        let until = &events[..events.partition_point(|event| event.at <= segment.from)];
         let end =
             |event: &&Event| matches!(event.kind, EventKind::InterruptEnd | EventKind::SoftirqEnd);
-        let handled = until.iter().rfind(end).map_or(moment, |event| event.at);
+        let handled = until.iter().rfind(end).map_or(segment.from, |event| event.at);
         let all = segments(self);
         let own = all.iter().filter(|part| {
             let on_top = part.activity.interrupt.is_some() || part.activity.softirq.is_some();
-            part.phase == Phase::Runnable && part.from >= handled && !on_top && !part.stolen
+            let is_here = part.phase == Phase::Runnable && part.cpu == segment.cpu;
+            is_here && part.from >= handled && !on_top && !part.stolen
         });
         own.fold(Nanos(0), |sum, part| sum + part.length()) > AT_ONCE
     }

@@ -113,6 +113,12 @@ impl Names {
     }
 
     fn named(&self, culprit: &Culprit, named: impl Fn(Task) -> String) -> String {
+        if let Some(quota) = &culprit.quota {
+            return quota.clone();
+        }
+        if let Some(stop) = culprit.stop {
+            return stop.name(culprit.task.map(named).as_deref());
+        }
         match (culprit.line, culprit.softirq, culprit.task) {
             (Some(line), ..) => match culprit.sender {
                 Some((task, cpu)) => {
@@ -240,6 +246,7 @@ mod tests {
     use super::*;
     use crate::explain::any::{self, task};
     use crate::explain::lock::LockKind;
+    use crate::explain::stop::StopKind;
 
     fn names() -> Names {
         let text = "1000 T __schedule\n2000 T preempt_schedule_irq\n3000 t copy_page_range\n\
@@ -270,6 +277,10 @@ mod tests {
         assert_eq!(names().culprit(&behind), "task (pid 7) behind task (pid 8)");
         assert_eq!(names().kind(&behind), "task behind task");
         assert_eq!(names().culprit(&Culprit::default()), "");
+        let stopped = |task| Culprit { task, stop: Some(StopKind::Signal), ..Culprit::default() };
+        let by = names().culprit(&stopped(Some(any::task(7))));
+        assert_eq!(by, "stopped by a signal of task (pid 7)");
+        assert_eq!(names().kind(&stopped(None)), "stopped by a signal");
     }
 
     #[test]

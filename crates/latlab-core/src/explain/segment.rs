@@ -17,11 +17,16 @@ pub struct Segment {
     /// Whether the hypervisor stole the CPU for that long. The exact moment between two events is
     /// unknown, so stolen time is placed just before the second one.
     pub stolen: bool,
+    /// The CPU: the one that woke the task, and then that on whose run queue it was; none where that
+    /// is not known.
+    pub cpu: Option<u32>,
 }
 
 /// The phases of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
+    /// The task is stopped.
+    Stopped,
     /// The timer may still wait, within the slack that the task allowed.
     Slack,
     /// The task is due, but not woken.
@@ -50,12 +55,19 @@ pub struct Activity {
 }
 
 /// Returns the segments from when a task should have run until it ran, without gaps: until the
-/// waking on the CPU that woke it, then on the CPU that ran it.
+/// waking on the CPU that woke it, then on the CPU on whose run queue it was at each moment.
 pub fn segments(window: &Window) -> Vec<Segment> {
     let woken = window.waking.clamp(window.due, window.ran);
     let mut all = Vec::new();
-    cut(window, window.before_waking(), window.due, woken, &mut all);
-    cut(window, &window.events, woken, window.ran, &mut all);
+    let stopped = window.stop.map_or(woken, |stop| stop.since.clamp(window.due, woken));
+    cut(window, Some(window.waker_cpu), (window.due, stopped), &mut all);
+    if stopped < woken {
+        let (phase, activity) = (Phase::Stopped, Activity::default());
+        all.push(Segment { from: stopped, to: woken, phase, activity, stolen: false, cpu: None });
+    }
+    for queue in window.queues() {
+        cut(window, queue.cpu, (queue.from, queue.until), &mut all);
+    }
     all
 }
 
@@ -82,9 +94,15 @@ impl Segment {
     pub fn length(&self) -> Nanos {
         self.to - self.from
     }
+
+    /// Whether the task has been woken.
+    pub fn is_woken(&self) -> bool {
+        self.phase > Phase::Due
+    }
 }
 
-fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<Segment>) {
+fn cut(window: &Window, cpu: Option<u32>, (from, to): (Nanos, Nanos), all: &mut Vec<Segment>) {
+    let events = window.events_on(cpu);
     let (until, after) = events.split_at(events.partition_point(|event| event.at <= from));
     let mut activity = Activity::at(from, events);
     // The first event names the task that was current before it, unless events are missing.
@@ -96,22 +114,22 @@ fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<
     for event in after {
         let end = event.at.min(to);
         let back = end - window.surely_stolen(event, last, (begin, to));
-        by_phase(window, (begin, back), (activity, false), all);
-        by_phase(window, (back, end), (activity, true), all);
+        by_phase(window, (begin, back), (cpu, activity, false), all);
+        by_phase(window, (back, end), (cpu, activity, true), all);
         if event.at >= to {
             return;
         }
         activity.change(event);
         (begin, last) = (event.at, event.at);
     }
-    by_phase(window, (begin, to), (activity, false), all);
+    by_phase(window, (begin, to), (cpu, activity, false), all);
 }
 
 /// Cuts an interval of one activity where the wake-up enters its next phase.
 fn by_phase(
     window: &Window,
     (from, to): (Nanos, Nanos),
-    (activity, stolen): (Activity, bool),
+    (cpu, activity, stolen): (Option<u32>, Activity, bool),
     all: &mut Vec<Segment>,
 ) {
     let ends = [
@@ -124,7 +142,7 @@ fn by_phase(
     for (phase, end) in ends {
         let end = end.min(to);
         if end > begin {
-            all.push(Segment { from: begin, to: end, phase, activity, stolen });
+            all.push(Segment { from: begin, to: end, phase, activity, stolen, cpu });
             begin = end;
         }
     }
@@ -141,7 +159,7 @@ impl Activity {
         activity
     }
 
-    fn change(&mut self, event: &Event) {
+    pub(super) fn change(&mut self, event: &Event) {
         self.task = Some(event.task);
         match event.kind {
             EventKind::Switch { next, .. } => {
@@ -165,6 +183,8 @@ impl Activity {
             EventKind::CallbackEnd => self.callback = None,
             EventKind::Waking { .. }
             | EventKind::Queued { .. }
+            | EventKind::Throttled { .. }
+            | EventKind::Unthrottled { .. }
             | EventKind::Migrated { .. }
             | EventKind::PageFault { .. }
             | EventKind::LockWait(_)

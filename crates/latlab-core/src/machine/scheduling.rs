@@ -18,6 +18,10 @@ pub struct Scheduling {
     /// Runtime reserved for `SCHED_OTHER` tasks (since Linux 6.12).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fair_server: Option<FairServer>,
+    /// How long a program may keep its CPU beyond its time slice, in nanoseconds
+    /// (`/sys/kernel/debug/rseq/slice_ext_nsec`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice_extension_ns: Option<u64>,
     /// Whether timers of idle CPUs migrate to busy ones (`kernel.timer_migration`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_migration: Option<bool>,

@@ -3,6 +3,7 @@
 use super::Remedy;
 use super::evidence::Evidence;
 use crate::doctor;
+use crate::explain::quota::QUOTA;
 use crate::machine::Throttle;
 use crate::record::Record;
 use crate::verdict::{self, LeadingCause};
@@ -87,15 +88,20 @@ fn preemption(evidence: &Evidence<'_>) -> Option<Remedy> {
 
 /// Against the throttle of real-time tasks that acts first.
 fn first_throttle_off(evidence: &Evidence<'_>) -> Option<Remedy> {
-    let first = evidence.machine().throttles().into_iter().next();
+    let first = throttles(evidence).into_iter().next();
     first.map(|throttle| Remedy::knobs(&[throttle.switched_off_by()]))
 }
 
 /// Against two throttles of real-time tasks, of which the second acts where the first is off.
 fn both_throttles_off(evidence: &Evidence<'_>) -> Option<Remedy> {
-    let all: Vec<_> = evidence.machine().throttles();
+    let all: Vec<_> = throttles(evidence);
     let settings: Vec<_> = all.into_iter().map(Throttle::switched_off_by).collect();
     (settings.len() > 1).then(|| Remedy::knobs(&settings))
+}
+
+/// The throttles of real-time tasks that may be to blame: none is for the quota of a control group.
+fn throttles(evidence: &Evidence<'_>) -> Vec<Throttle> {
+    if evidence.blames(QUOTA) { Vec::new() } else { evidence.machine().throttles() }
 }
 
 /// Against tasks of the same or a higher priority.

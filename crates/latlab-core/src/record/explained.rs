@@ -1,6 +1,7 @@
 //! Summary of the causes of late wake-ups over a run.
 
 use super::Sample;
+use super::running::{self, RunningThread};
 use crate::explain::terms::{Term, Terms};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,10 @@ pub struct Explained {
     /// What the CPU of the sample that ended the run did before it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub history: Option<History>,
+    /// Where the time of threads went that were to run: of busy loops, and of watched threads that
+    /// never slept.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub running: Vec<RunningThread>,
 }
 
 impl Explained {
@@ -140,6 +145,7 @@ impl Explained {
         self.counted = self.counted + other.counted;
         self.lost = self.lost.saturating_add(other.lost);
         self.take(other.causes.iter().cloned(), other.stacks.iter().cloned());
+        running::merge(&mut self.running, &other.running);
         for theirs in &other.cost {
             match self.cost.iter_mut().find(|mine| mine.program == theirs.program) {
                 Some(mine) => {
@@ -227,6 +233,7 @@ mod tests {
             lost: 2,
             missing: vec!["no symbols".to_owned()],
             history: None,
+            running: Vec::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::host::{Suspicion, hypervisor};
 use crate::doctor;
+use crate::explain::quota::{self, QUOTA};
 use crate::machine::Machine;
 use crate::record::Schedule;
 use crate::record::explained::Share;
@@ -39,6 +40,7 @@ pub(super) fn answer(cause: &str, subject: &Subject<'_>) -> (String, String) {
         "stalled" => {
             ("interrupts delivered late, by the kernel or by the host".to_owned(), PIN_VIRTUAL_CPUS)
         }
+        "stopped" => stopped(subject),
         "timer-resolution" => timer_resolution(subject),
         "timer-callbacks" => (subject.named("timer callbacks"), realtime_kernel(machine, ISOLATE)),
         "interrupt" => (subject.named("interrupt handlers"), interrupt(subject)),
@@ -114,6 +116,20 @@ fn has(machine: &Machine, code: &str) -> bool {
     doctor::diagnose(machine).iter().any(|finding| finding.code == code)
 }
 
+fn stopped(subject: &Subject<'_>) -> (String, &'static str) {
+    let how = subject.largest.map_or("stopped", |share| &share.culprit);
+    let remedy = match how {
+        how if how.contains(" by a signal") => {
+            "let nothing stop it (`kill -STOP`, Ctrl-Z) while it has to be on time"
+        }
+        how if how.contains(" by a tracer") => {
+            "detach the debugger or strace: each of its stops takes until it lets the task go on"
+        }
+        _ => "do not freeze its control group (`cgroup.freeze`, `freezer.state`)",
+    };
+    (format!("the task was {how}"), remedy)
+}
+
 fn timer_resolution(subject: &Subject<'_>) -> (String, &'static str) {
     let resolution = subject.machine.timer_resolution_ns.unwrap_or_default();
     if has(subject.machine, "coarse-timers") {
@@ -139,6 +155,10 @@ fn interrupt(subject: &Subject<'_>) -> &'static str {
 }
 
 fn throttled(subject: &Subject<'_>) -> (String, String) {
+    if subject.culprit().starts_with(QUOTA) {
+        let what = format!("throttled: {}", subject.culprit());
+        return (what, remedy::quota(quota::group_of(subject.culprit())));
+    }
     // A deadline task is above the limit of real-time tasks, and has a runtime of its own.
     let is_deadline = subject.policy.is_some_and(|schedule| schedule.policy == "deadline");
     let throttles = if is_deadline { Vec::new() } else { subject.machine.throttles() };

@@ -2,6 +2,7 @@
 
 use super::answer::{Subject, answer};
 use super::host::probably_host;
+use super::running;
 use crate::record::Record;
 use crate::record::explained::{Explained, Share};
 use crate::time::Nanos;
@@ -10,7 +11,7 @@ use crate::time::Nanos;
 const LINES: usize = 3;
 
 /// Least share of a cause after the first, in percent.
-const LEAST: u64 = 5;
+pub(super) const LEAST: u64 = 5;
 
 /// What no cause explains, as the verdict names it.
 const UNEXPLAINED: &str = "unexplained";
@@ -44,7 +45,12 @@ pub fn leading(record: &Record) -> Vec<LeadingCause> {
     let large = large.enumerate().filter(|(place, (_, share))| *place == 0 || *share >= LEAST);
     let causes = large.take(LINES).map(|(_, (cause, percent))| {
         let subject = subject(record, explained, cause);
-        let (what, remedy) = answer(cause, &subject);
+        let (what, remedy) = match subject.largest {
+            largest if running::is_of_gaps(explained) && subject.hosted.is_none() => {
+                lost(largest, cause, record)
+            }
+            _ => answer(cause, &subject),
+        };
         let hosted = subject.hosted.is_some();
         LeadingCause { cause: cause.to_owned(), percent, what, remedy, hosted }
     });
@@ -56,6 +62,14 @@ pub fn leading(record: &Record) -> Vec<LeadingCause> {
 pub fn leading_causes(record: &Record) -> Vec<String> {
     let line = |LeadingCause { percent, what, remedy, .. }| format!("{percent} % {what}: {remedy}");
     leading(record).into_iter().map(line).collect()
+}
+
+/// The answer to a cause of gaps in a busy loop, which has no period and never waits to be woken.
+fn lost(largest: Option<&Share>, cause: &str, record: &Record) -> (String, String) {
+    let culprit = largest.map_or("", |share| &share.culprit);
+    let function = largest.and_then(|share| share.function.as_deref());
+    let realtime = record.series.first().is_some_and(|series| series.schedule.policy != "other");
+    running::answer(cause, (culprit, function, None), realtime, &record.machine)
 }
 
 /// The time of each cause, and that without one.

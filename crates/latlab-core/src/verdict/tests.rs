@@ -233,3 +233,22 @@ fn next_step_depends_on_what_can_be_done() {
     known.worst.clear();
     assert_eq!((next(&known), worst(&known)), (Next::Nothing, None));
 }
+
+#[test]
+fn stop_is_answered_by_what_did_it() {
+    let stopped = |how: &str| verdict(kernel("full"), share("stopped", how, None, [5, 750, 150]));
+    let by_signal = stopped("stopped by a signal of sh");
+    assert!(by_signal.starts_with("100 % the task was stopped by a signal of sh: let nothing"));
+    assert!(stopped("stopped by a tracer, gdb").contains("detach the debugger"));
+    let frozen = stopped("frozen with its control group by sh");
+    assert!(frozen.contains("the task was frozen") && frozen.contains("cgroup.freeze"), "{frozen}");
+}
+
+#[test]
+fn quota_is_answered_with_its_group_even_where_throttles_are_on() {
+    let quota = "CPU quota of the control group /sys/fs/cgroup/a: 20 ms per 100 ms";
+    let machine = Machine { rt_runtime_us: Some(950_000), ..kernel("full") };
+    let found = verdict(machine, share("throttled", quota, None, [5, 750, 150]));
+    assert!(found.starts_with(&format!("100 % throttled: {quota}: raise the quota")), "{found}");
+    assert!(found.contains("`cpu.max` of /sys/fs/cgroup/a") && !found.contains("--set"), "{found}");
+}

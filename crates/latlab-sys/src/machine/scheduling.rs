@@ -10,6 +10,7 @@ pub(super) fn read(root: &Root, machine: &Machine, tasks: Option<Tasks>) -> Sche
         features: root.words("sys/kernel/debug/sched/features"),
         cgroup: cgroup(root, machine),
         fair_server: fair_server(root, machine),
+        slice_extension_ns: root.number("sys/kernel/debug/rseq/slice_ext_nsec"),
         timer_migration: root.flag("proc/sys/kernel/timer_migration"),
         numa_balancing: root.number("proc/sys/kernel/numa_balancing"),
         nmi_watchdog: root.flag("proc/sys/kernel/nmi_watchdog"),

@@ -1,6 +1,7 @@
 //! Becoming another program, or this one again (`execve(2)`).
 
 use std::ffi::{CString, OsString};
+use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -45,6 +46,13 @@ const NOTHING: &str = "nothing-worker";
 /// Whether this process was started only to end at once ([`SelfExec::no_op`]).
 pub fn is_no_op() -> bool {
     std::env::args_os().nth(1).is_some_and(|word| word == NOTHING)
+}
+
+/// Lets the standard input of this process be empty from now on, and its standard output go nowhere.
+pub fn silence() -> io::Result<()> {
+    let nowhere = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nowhere)?;
+    Ok(rustix::stdio::dup2_stdout(&nowhere)?)
 }
 
 /// Replaces the calling process with another program. Returns only where that failed. Signal

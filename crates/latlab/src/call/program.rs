@@ -1,4 +1,4 @@
-//! A window of a user's program, between two marks that it writes.
+//! A window of a user's program: between two marks that it writes, or its whole run.
 
 use super::{Call, Stage};
 use crate::call::window::{CONSUMER_PRIORITY, MARK_READER_PRIORITY, Window};
@@ -6,6 +6,7 @@ use crate::part::{About, Describe};
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running};
 use latlab_sys::sched::Policy;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::process::{ExitStatus, Stdio};
@@ -17,11 +18,37 @@ use std::time::Duration;
 /// when its window begins and "e" when the window ends, once or many times. It is started again
 /// when it has ended. It runs with the priority and on the CPU of the Consumer. At each "b" it is
 /// stopped for 150 us, and the window begins when it continues.
+///
+/// With window=run, the window is a whole run of the program, which needs no marks: from execve(2) to its
+/// end and waitpid(2).
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Program {
     /// The program and its arguments
     #[arg(long, required = true)]
     command: Vec<String>,
+    /// What is scanned: the part between marks, or the whole run
+    #[arg(long, default_value = "marks")]
+    #[serde(default)]
+    window: Scanned,
+}
+
+/// The part of a program that is scanned.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    clap::ValueEnum,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+enum Scanned {
+    #[default]
+    Marks,
+    Run,
 }
 
 /// Environment variable with the number of the descriptor for marks.
@@ -35,17 +62,56 @@ impl Describe for Program {
 }
 
 impl Call for Program {
-    fn command(&self) -> Option<String> {
-        Some(self.command.join(" "))
+    fn command(&self) -> Option<Vec<String>> {
+        Some(self.command.clone())
     }
 
     /// Higher than that of the program, so that it does not run on between its mark and the window.
     fn priority(&self) -> u32 {
-        MARK_READER_PRIORITY
+        match self.window {
+            Scanned::Marks => MARK_READER_PRIORITY,
+            Scanned::Run => CONSUMER_PRIORITY,
+        }
     }
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Ok(Box::new(ProgramStage { command: self.command.clone(), process: None }))
+        Ok(match self.window {
+            Scanned::Marks => {
+                Box::new(ProgramStage { command: self.command.clone(), process: None })
+            }
+            Scanned::Run => Box::new(RunStage::new(&self.command)?),
+        })
+    }
+}
+
+/// Whole runs of the program.
+struct RunStage {
+    program: OsString,
+    arguments: Vec<OsString>,
+}
+
+impl RunStage {
+    fn new(words: &[String]) -> io::Result<RunStage> {
+        let not_found = || io::Error::other(format!("{}: program not found", words[0]));
+        let program = process::find(OsStr::new(&words[0])).ok_or_else(not_found)?.into_os_string();
+        Ok(RunStage { program, arguments: words[1..].iter().map(OsString::from).collect() })
+    }
+}
+
+impl Stage for RunStage {
+    fn play(&mut self, window: &Window) -> io::Result<()> {
+        let child = window.single().fork(|| {
+            let failed = match process::silence().and_then(|()| window.enter()) {
+                Ok(()) => process::exec_program(&self.program, &self.arguments),
+                Err(failed) => failed,
+            };
+            // Without a message: the parent gets the exit status.
+            std::panic::resume_unwind(Box::new(failed));
+        })?;
+        let program = self.program.display();
+        child.wait().map_err(|_| io::Error::other(format!("{program} failed")))?;
+        window.leave();
+        Ok(())
     }
 }
 
@@ -120,7 +186,7 @@ impl ProgramStage {
 fn how_to_mark() -> String {
     format!(
         "it has to call int fd = atoi(getenv(\"{VARIABLE}\")); write(fd, \"b\", 1) before its \
-         window and write(fd, \"e\", 1) after it"
+         window and write(fd, \"e\", 1) after it; --whole scans its whole run instead"
     )
 }
 

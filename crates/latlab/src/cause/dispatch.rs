@@ -26,12 +26,12 @@ impl Cause for Dispatch {
     fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
         let other = instead(segment, window).map(|(task, _)| task);
         let claimed = match segment.phase {
-            Phase::Slack | Phase::Due => false,
+            Phase::Stopped | Phase::Slack | Phase::Due => false,
             Phase::Running => other.is_none(),
             Phase::Runnable => match other {
                 Some(task) => {
-                    let context = window.last_interrupt(segment.from);
-                    let straight = !window.is_slow_to_switch(segment.from);
+                    let context = window.last_interrupt(segment);
+                    let straight = !window.is_slow_to_switch(segment);
                     !task.is_idle() && context.is_some_and(|context| context.user || straight)
                 }
                 None => segment.activity.task.is_some(),

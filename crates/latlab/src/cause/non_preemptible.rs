@@ -32,24 +32,25 @@ impl Describe for NonPreemptible {
 impl Cause for NonPreemptible {
     fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
         let (task, order) = instead(segment, window)?;
-        let context = window.last_interrupt(segment.from);
+        let context = window.last_interrupt(segment);
         let in_kernel = match context.filter(|context| context.ip != 0) {
             Some(context) => context.is_kernel(),
             // From user space it goes straight to the scheduler. If that takes longer, it was in
             // the kernel.
             None => {
-                is_waker(task, window)
-                    || context.is_some() && window.is_slow_to_switch(segment.from)
+                is_waker(task, segment, window)
+                    || context.is_some() && window.is_slow_to_switch(segment)
             }
         };
         let waits = segment.phase == Phase::Runnable && order == Ordering::Greater;
         if !waits || !in_kernel || task.is_idle() {
             return None;
         }
-        let here = window.waker_cpu == window.cpu && window.waker.pid == task.pid;
+        let here = segment.cpu == Some(window.waker_cpu) && window.waker.pid == task.pid;
         let interrupted = context.filter(|_| here).map(|context| window.interrupted(context));
         let interrupted = interrupted.unwrap_or_default();
-        let switched_out = Some(&window.switch_stack).filter(|_| window.switch_pid == task.pid);
+        let is_last = segment.cpu == Some(window.cpu) && window.switch_pid == task.pid;
+        let switched_out = Some(&window.switch_stack).filter(|_| is_last);
         let section =
             switched_out.filter(|out| !out.is_empty() && !is_returning(out, &interrupted));
         let stack = section.cloned().unwrap_or(interrupted);
@@ -58,8 +59,8 @@ impl Cause for NonPreemptible {
 }
 
 /// Whether `task` woke the explained task on the same CPU, so that it was in the kernel.
-fn is_waker(task: Task, window: &Window) -> bool {
-    let here = window.waker_cpu == window.cpu && window.was_woken_by_task();
+fn is_waker(task: Task, segment: &Segment, window: &Window) -> bool {
+    let here = segment.cpu == Some(window.waker_cpu) && window.was_woken_by_task();
     here && task.pid == window.waker.pid
 }
 

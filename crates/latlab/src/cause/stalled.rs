@@ -35,10 +35,10 @@ impl Cause for Stalled {
                 window.waits_for_interrupt(segment) && next.late >= DELIVERY && !next.context.user
             }
             Phase::Runnable => {
-                let elsewhere = window.waker_cpu != window.cpu || window.was_moved();
-                elsewhere && next.line == Line::Reschedule && next.late >= AT_ONCE
+                let by_other = segment.queue(window).is_some_and(|queue| queue.by_other);
+                by_other && next.line == Line::Reschedule && next.late >= AT_ONCE
             }
-            Phase::Slack | Phase::Running => false,
+            Phase::Stopped | Phase::Slack | Phase::Running => false,
         };
         let (task, stack) = (segment.activity.task, window.interrupted(next.context));
         late.then_some(Culprit { task, stack, ..Culprit::default() })

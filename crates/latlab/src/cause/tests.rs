@@ -9,6 +9,8 @@ use super::CAUSES;
 use latlab_core::explain::Comm;
 pub(super) use latlab_core::explain::Event;
 use latlab_core::explain::lock::{LockAddress, LockKind, LockWait};
+use latlab_core::explain::queue::Move;
+use latlab_core::explain::stop::{Stop, StopKind};
 use proptest::prelude::*;
 
 pub(super) const IDLE: u32 = 0;
@@ -111,9 +113,10 @@ fn any_event() -> impl Strategy<Value = EventKind> {
         (0u32..7).prop_map(|pid| EventKind::Switch { next: task(pid), preempted: true }),
         (0u32..7).prop_map(|pid| EventKind::Waking { task: task(pid), cpu: 0 }),
         (0u32..2).prop_map(|cpu| EventKind::Queued { pid: OURS, cpu }),
-        (0u32..2).prop_map(|cpu| EventKind::Migrated { pid: OURS, cpu }),
         Just(EventKind::Timer { function: 8, due: Nanos(500) }),
         Just(EventKind::TimerEnd),
+        Just(EventKind::Throttled { group: 7 }),
+        Just(EventKind::Unthrottled { group: 7 }),
         Just(EventKind::Callback { function: 9 }),
         Just(EventKind::CallbackEnd),
         Just(EventKind::Called(Call { function: 9, cpu: 1, ..Call::default() })),
@@ -141,12 +144,16 @@ proptest! {
         ),
         mut moments in proptest::collection::vec(0u64..9_000, 5),
         waker in 0u32..7,
-        waker_cpu in 0u32..2,
+        waker_cpu in 0u32..3,
+        mut moves in proptest::collection::vec((0u64..9_000, 0u32..4, 0u32..4), 0..4),
         stolen in 0u64..9_000,
+        stop in proptest::option::of(0u64..9_000),
         resolution in 0u64..5_000,
         hypervisor in any::<bool>(),
     ) {
         moments.sort_unstable();
+        moves.sort_unstable();
+        let moved = |(at, from, to)| Move { at: Nanos(at), from, to };
         let mut events: Vec<Event> = happened
             .into_iter()
             .map(|(at, pid, what, stolen)| {
@@ -164,9 +171,14 @@ proptest! {
             out: Nanos(9_000),
             waker: task(waker),
             waker_cpu,
+            moves: moves.into_iter().map(moved).collect(),
+            former_cpu: 3,
+            former: events.clone(),
             elsewhere: events.clone(),
             events,
             stolen: Nanos(stolen),
+            group: 7,
+            stop: stop.map(|since| Stop { kind: StopKind::Tracer, since: Nanos(since), by: None }),
             ..Window::default()
         };
         let machine = Circumstances { timer_resolution: Nanos(resolution), hypervisor };

@@ -4,15 +4,22 @@ use super::{Cause, instead};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::quota::{QUOTA, Quota};
 use latlab_core::explain::segment::{Phase, Segment};
 use std::cmp::Ordering;
 
 /// The task was runnable, but the CPU switched or returned to a lower-priority task, because the
 /// task's CPU time was used up.
 ///
-/// Recognized by a switch to a lower-priority task, or to the idle task, while the task was on the
-/// run queue of that CPU; or by an interrupt in user space of such a task: the kernel never returns
-/// to user space while a reschedule is pending. On bare metal and in the laboratory an interrupt of
+/// A CPU quota of the task's control group is recognized by the kernel's functions that throttle a
+/// group on a CPU and let it go on (`tg_throttle_down`, `tg_unthrottle_up`), where the kernel lets
+/// functions be traced; and from Linux 6.18 on by the state of the task and of its run queue. There a
+/// throttled task goes on until it returns to user space, and waits there: its latency ends when it is
+/// switched to without that before it.
+///
+/// Anything else is recognized by a switch to a lower-priority task, or to the idle task, while the
+/// task was on the run queue of that CPU; or by an interrupt in user space of such a task: the kernel
+/// never returns to user space while a reschedule is pending. On bare metal and in the laboratory an interrupt of
 /// the idle task shows the same; the host of a virtual machine may deliver one before the idle task
 /// has looked. What used the time up is the fair server, which is the SCHED_DEADLINE server of
 /// SCHED_OTHER tasks since Linux 6.12; the limit on all real-time tasks of a CPU
@@ -29,12 +36,16 @@ impl Describe for Throttled {
 
 impl Cause for Throttled {
     fn claim(segment: &Segment, window: &Window, on: &Circumstances) -> Option<Culprit> {
+        if segment.is_without_quota(window) {
+            let quota = window.quota.as_ref().map_or(QUOTA.to_owned(), Quota::to_string);
+            return Some(Culprit { quota: Some(quota), ..Culprit::default() });
+        }
         let (task, order) = instead(segment, window)?;
         let passed_over = segment.phase == Phase::Runnable
             && order == Ordering::Greater
-            && (window.was_passed_over(segment.from)
-                || window.was_left_waiting(segment.to)
-                || !on.hypervisor && task.is_idle() && window.was_left_idle(segment.to));
+            && (window.was_passed_over(segment)
+                || window.was_left_waiting(segment)
+                || !on.hypervisor && task.is_idle() && window.was_left_idle(segment));
         passed_over.then_some(Culprit { task: Some(task), ..Culprit::default() })
     }
 }
@@ -42,6 +53,7 @@ impl Cause for Throttled {
 #[cfg(test)]
 mod tests {
     use crate::cause::tests::*;
+    use latlab_core::explain::quota::{QUOTA, Quota};
 
     fn passed_over(next: u32) -> Window {
         scene(&[
@@ -56,6 +68,67 @@ mod tests {
             let window = passed_over(next);
             assert!(charged(&window, METAL).contains(&("throttled", 9_000)));
             assert_eq!(blamed(&window, METAL, "throttled").task, Some(task(next)));
+        }
+    }
+
+    /// Group 7 is throttled from 15 000 to 26 000, whatever runs meanwhile.
+    fn in_throttled_group(next: u32) -> Window {
+        let mut window = scene(&[
+            (15_000, STRESS, EventKind::Throttled { group: 7 }),
+            (16_000, STRESS, EventKind::Throttled { group: 9 }),
+            (17_000, STRESS, EventKind::Unthrottled { group: 9 }),
+            (22_000, STRESS, EventKind::Switch { next: task(next), preempted: true }),
+            (26_000, next, EventKind::Unthrottled { group: 7 }),
+        ]);
+        (window.due, window.expiry, window.task.prio) = (window.waking, window.waking, 120);
+        window.group = 7;
+        window
+    }
+
+    #[test]
+    fn wait_for_quota_is_charged_to_it_and_the_rest_to_what_runs() {
+        for next in [IDLE, PEER, STRESS] {
+            let window = in_throttled_group(next);
+            assert!(window.meets_quota());
+            assert_eq!(charged(&window, METAL)[0], ("throttled", 6_000));
+            // A CPU that is idle then passes the task over for another reason.
+            assert!(next == IDLE || charged(&window, METAL)[1].0 != "throttled");
+            let quota = |window: &Window| blamed(window, METAL, "throttled").quota;
+            assert_eq!(quota(&window).as_deref(), Some(QUOTA));
+            let known = Quota {
+                group: "/sys/fs/cgroup/a".to_owned(),
+                runtime: Nanos(2_000_000),
+                period: Nanos(9_000_000),
+            };
+            let window = Window { quota: Some(known.clone()), ..window };
+            assert_eq!(quota(&window), Some(known.to_string()));
+        }
+    }
+
+    #[test]
+    fn group_throttled_since_before_the_first_event_is_known_by_its_end() {
+        let mut window = in_throttled_group(PEER);
+        window.events.remove(0);
+        assert_eq!(charged(&window, METAL)[0], ("throttled", 6_000));
+        window.events.retain(|event| event.kind != EventKind::Unthrottled { group: 7 });
+        assert!(!window.meets_quota());
+        assert!(charged(&window, METAL).iter().all(|(cause, _)| *cause != "throttled"));
+    }
+
+    #[test]
+    fn group_stays_throttled_until_both_quotas_above_it_have_time() {
+        let mut window = in_throttled_group(PEER);
+        let second = EventKind::Throttled { group: 7 };
+        window.events.insert(1, Event { kind: second, ..window.events[0] });
+        assert_eq!(charged(&window, METAL)[0], ("throttled", 10_000));
+    }
+
+    #[test]
+    fn quota_of_another_group_is_not_to_blame() {
+        for group in [0, 8] {
+            let window = Window { group, ..in_throttled_group(PEER) };
+            assert!(!window.meets_quota());
+            assert!(charged(&window, METAL).iter().all(|(cause, _)| *cause != "throttled"));
         }
     }
 

@@ -53,6 +53,13 @@ impl Files {
 }
 
 impl CodeFile {
+    /// Whether the file has the inode of these words of `/proc/PID/maps`: device and inode. The devices of
+    /// some file systems differ between maps and files.
+    pub(super) fn has_inode_of(&self, id: &str) -> bool {
+        let inode = id.split_once(' ').and_then(|(_, inode)| inode.parse().ok());
+        self.file.metadata().is_ok_and(|about| Some(about.st_ino()) == inode)
+    }
+
     /// Reads the tables of a file. One of another format has none.
     pub(super) fn read(file: File) -> CodeFile {
         let mut code = CodeFile {

@@ -52,7 +52,7 @@ impl Watching {
             if !orphans.are_left() {
                 break Outcome::Ended;
             }
-            if clock::now() - is_realtime_since >= PATIENCE_FOR_REALTIME {
+            if !self.any_policy && clock::now() - is_realtime_since >= PATIENCE_FOR_REALTIME {
                 if !orphans.left().into_iter().any(has_realtime_thread) {
                     break Outcome::Ordinary;
                 }

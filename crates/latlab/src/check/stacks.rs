@@ -2,6 +2,7 @@
 
 use super::files::Files;
 use super::image::Image;
+use super::mappings::Mappings;
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::UserStack;
 use latlab_core::check::{Frame, StackId, Thread};
@@ -12,6 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Default)]
 pub(super) struct Stacks {
     files: Files,
+    mappings: Mappings,
     images: Vec<Image>,
     /// Index of the current image of each process.
     current: HashMap<u32, usize>,
@@ -34,10 +36,20 @@ pub(super) struct Stacks {
 const MOST: usize = 65_536;
 
 impl Stacks {
-    /// Unwinds a stack. None if the process has ended before its image was read.
+    /// No stacks yet. Records what processes map from now on.
+    pub(super) fn start() -> Stacks {
+        Stacks { mappings: Mappings::start(), ..Stacks::default() }
+    }
+
+    /// Unwinds a stack. None if the process has ended and its mappings are not known.
     pub(super) fn add(&mut self, pid: u32, stack: &UserStack) -> Option<StackId> {
-        let index = self.image_with(pid, stack.ip)?;
-        let key = (index, self.images[index].unwind(stack));
+        let mut index = self.image_with(pid, stack.ip)?;
+        let mut addresses = self.images[index].unwind(stack);
+        if self.images[index].has_new(&addresses) {
+            index = self.renew(pid, index)?;
+            addresses = self.images[index].unwind(stack);
+        }
+        let key = (index, addresses);
         if let Some(known) = self.known.get(&key) {
             return Some(*known);
         }
@@ -80,7 +92,12 @@ impl Stacks {
         let image = &mut self.images[index];
         let lacks_code = !image.has(ip) && self.updated.insert(index);
         let changed = self.changed.remove(&pid);
-        if !(lacks_code || changed) || image.update(&mut self.files) {
+        if lacks_code || changed { self.renew(pid, index) } else { Some(index) }
+    }
+
+    /// Reads the image of a process again.
+    fn renew(&mut self, pid: u32, index: usize) -> Option<usize> {
+        if self.images[index].update(&mut self.mappings, &mut self.files) {
             return Some(index);
         }
         self.drop_image(pid);
@@ -92,7 +109,7 @@ impl Stacks {
         if let Some(index) = self.current.get(&pid) {
             return Some(*index);
         }
-        let image = Image::read(pid, &mut self.files)?;
+        let image = Image::read(pid, &mut self.mappings, &mut self.files)?;
         self.images.push(image);
         self.current.insert(pid, self.images.len() - 1);
         self.current.get(&pid).copied()
@@ -127,6 +144,7 @@ impl Stacks {
     /// A batch of events has been read.
     pub(super) fn end_batch(&mut self) {
         self.updated.clear();
+        self.mappings.read();
     }
 
     /// Whether a process binds symbols lazily, or did until it ended.
@@ -145,7 +163,8 @@ impl Stacks {
         let Some((index, addresses)) = self.all.get(id as usize) else { return Vec::new() };
         let image = &self.images[*index];
         let frames = addresses.iter().flat_map(|address| image.frames(symbolizer, *address));
-        let frames: Vec<Frame> = frames.collect();
+        let mut frames: Vec<Frame> = frames.collect();
+        image.set_run_time_apart(&mut frames);
         lacks.extend(image.lacks(&frames));
         frames
     }

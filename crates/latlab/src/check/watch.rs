@@ -2,12 +2,15 @@
 
 use super::locked::LockedMemory;
 use super::marks::Marks;
+use super::peers::Peers;
+use super::silent::Silent;
 use super::stacks::Stacks;
 use crate::explain::{WakeUps, proc};
 use crate::failure::{Failure, Result, failed};
 use blazesym::symbolize::Symbolizer;
-use latlab_bpf::{Checker, Observed};
-use latlab_core::check::{Event, EventKind, Judge, Report, Thread, ThreadReport, WarmUp, some_of};
+use latlab_bpf::{Checker, Observe, Observed};
+use latlab_core::check::{Event, EventKind, Judge, Report, Request, Rule, Thread};
+use latlab_core::check::{ThreadReport, WarmUp, some_of, waits_for_data};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::{self, Orphans, Running};
@@ -29,6 +32,8 @@ pub(crate) struct Order {
     pub(crate) deadline: Option<Nanos>,
     /// The first cycles, which are not judged.
     pub(crate) warm_up: WarmUp,
+    /// Whether threads of every policy are checked, not only real-time ones.
+    pub(crate) any_policy: bool,
     /// How long to watch; without it, until the program and what it has left end.
     pub(crate) length: Option<Nanos>,
 }
@@ -49,9 +54,12 @@ pub(super) struct Watching {
     wake_ups: std::result::Result<WakeUps, String>,
     stacks: Stacks,
     marks: Marks,
+    peers: Peers,
     locked: LockedMemory,
     /// The kernel's release.
     kernel: String,
+    /// Whether threads of every policy are checked.
+    pub(super) any_policy: bool,
     began: Nanos,
 }
 
@@ -62,9 +70,10 @@ struct End {
     is_noted: bool,
 }
 
-/// The real-time threads in a batch of events, by their IDs.
+/// The threads that are checked in a batch of events, by their IDs.
 #[derive(Default)]
 struct Seen {
+    any_policy: bool,
     alive: BTreeSet<u32>,
     /// A later thread with the same ID may be alive.
     ended: BTreeSet<u32>,
@@ -80,7 +89,9 @@ impl Seen {
                     self.end(tid);
                 }
             }
-            _ if thread.is_realtime() => drop(self.alive.insert(thread.tid)),
+            // Also of the parent of the program.
+            EventKind::Fork => {}
+            _ if self.any_policy || thread.is_realtime() => drop(self.alive.insert(thread.tid)),
             _ => {}
         }
     }
@@ -128,16 +139,31 @@ pub(crate) fn watch(order: &Order, signals: &Signals, say: &dyn Fn(&str)) -> Res
         }
         Subject::Command(_) => Some(std::process::id()),
     };
-    let checker = Checker::start(parent);
+    let any_policy = order.any_policy;
+    let checker = Checker::start(Observe { parent, any_policy });
     let checker = checker.map_err(|e| Failure::Unsupported(format!("check: {e}")))?;
-    let judge = Judge::new(order.deadline).with_warm_up(order.warm_up);
     let machine = latlab_sys::machine::read(&Root::default());
+    let tick = machine.hz.map(|hz| Nanos(1_000_000_000 / u64::from(hz.max(1))));
+    let judge = Judge::new(order.deadline).with_warm_up(order.warm_up).with_tick(tick);
+    let judge = judge.with_any_policy(any_policy);
     let above = order.deadline.map_or(UNKNOWN, explained_above);
     let wake_ups = WakeUps::start(&machine, above).map_err(|error| error.to_string());
     let kernel = machine.kernel;
-    let (stacks, marks, locked) = (Stacks::default(), Marks::default(), LockedMemory::default());
+    let (stacks, marks, peers) = (Stacks::start(), Marks::default(), Peers::default());
+    let locked = LockedMemory::default();
     let began = clock::now();
-    let watching = Watching { checker, judge, wake_ups, stacks, marks, locked, kernel, began };
+    let watching = Watching {
+        checker,
+        judge,
+        wake_ups,
+        stacks,
+        marks,
+        peers,
+        locked,
+        kernel,
+        any_policy,
+        began,
+    };
     match &order.subject {
         Subject::Process(pid) => watching.process(*pid, order.length, signals),
         Subject::Command(words) => watching.command(words, (order.length, signals), say),
@@ -149,6 +175,7 @@ impl Watching {
         let start = proc::start_time(pid);
         self.checker.watch(pid).map_err(reading_failed)?;
         self.watch_wake_ups(proc::threads(pid)?)?;
+        let silent = Silent::of(pid);
         self.stacks.image(pid);
         self.marks.change(pid);
         self.marks.update(&mut self.checker);
@@ -159,6 +186,8 @@ impl Watching {
             ended = gone.then(|| End::at(format!("the process ended after {}", self.elapsed())));
         }
         if ended.is_none() {
+            self.read()?;
+            silent.tell(&mut self.judge, pid, clock::now());
             self.stop()?;
         }
         let name = Root::default().text(format!("proc/{pid}/comm")).unwrap_or_default();
@@ -252,14 +281,15 @@ impl Watching {
             Err(_) => false,
         };
         let (judge, stacks, marks) = (&mut self.judge, &mut self.stacks, &mut self.marks);
-        let mut seen = Seen::default();
+        let peers = &mut self.peers;
+        let mut seen = Seen { any_policy: self.any_policy, ..Seen::default() };
         let mut take = |observed: Observed| {
             let Event { thread, kind, .. } = &observed.event;
             seen.add(*thread, kind, |pid| judge.threads_of(pid));
             if matches!(kind, EventKind::Mapped | EventKind::Exec) {
                 marks.change(thread.pid);
             }
-            add(judge, stacks, observed);
+            add(judge, stacks, peers, observed);
         };
         let more = self.checker.read(Nanos(0), &mut take).map_err(reading_failed)?;
         self.forget_wake_ups(seen.ended)?;
@@ -290,34 +320,36 @@ impl Watching {
     fn finish(mut self, program: String, ended: Option<End>) -> Result<Report> {
         self.read()?;
         let end = ended.as_ref().map_or("it runs on", |end| &end.text);
-        if self.judge.realtime_threads() == 0 {
-            return Err(Failure::Failed(format!(
-                "{program}: no thread was real-time while it was watched ({end}): give it a \
-                 real-time policy, as sched_setscheduler() or latlab exec --fifo 80 does"
-            )));
-        }
+        let watched = self.judge.watched_threads();
         let (symbolizer, mut lacks) = (Symbolizer::new(), BTreeSet::new());
         let (stacks, checker) = (&self.stacks, &self.checker);
         let mut report =
             self.judge.report(&mut |_, id| stacks.frames(&symbolizer, id, &mut lacks), &|pid| {
                 stacks.is_lazy(pid)
             });
-        if report.threads.is_empty() && !report.in_warm_up.is_empty() {
+        report.lost = checker.lost();
+        // A sleep may be among the events that were lost.
+        report.findings.retain(|finding| finding.rule != Rule::Busy || report.lost == 0);
+        if watched == 0 && report.findings.is_empty() {
+            let why = why_no_thread(self.any_policy);
+            return Err(Failure::Failed(format!("{program}: {why} ({end})")));
+        }
+        let judges_none = report.threads.is_empty() && report.findings.is_empty();
+        if judges_none && !report.in_warm_up.is_empty() {
             return Err(Failure::Failed(format!(
                 "{program}: all cycles of {} are in the warm-up ({end}): give a shorter --warm-up",
                 some_of(&report.in_warm_up)
             )));
         }
-        if report.threads.is_empty() {
+        if judges_none {
             return Err(Failure::Failed(format!(
-                "{program}: no cycle was found in {} ({end}): a cycle is found when a real-time \
-                 thread has slept three times in the same call",
+                "{program}: no cycle was found in {} ({end}): a cycle is found when a thread \
+                 has slept three times in the same call, ten times for a futex",
                 some_of(&report.without_cycle)
             )));
         }
         report.program = program;
         report.kernel = self.kernel;
-        report.lost = checker.lost();
         report.notes.extend(ended.filter(|end| end.is_noted).map(|end| end.text));
         report.notes.extend(lacks);
         report.notes.extend(self.marks.notes);
@@ -329,21 +361,40 @@ impl Watching {
     }
 }
 
+/// Why there is no thread to judge.
+fn why_no_thread(any_policy: bool) -> &'static str {
+    if any_policy {
+        return "no thread ran while it was watched";
+    }
+    "no thread was real-time while it was watched: give it a real-time policy, as sched_setscheduler() or latlab \
+     exec --fifo 80 does, or check its threads as they are with --any-policy"
+}
+
 /// How long a thread must be awake for its wake-up to be explained. An overrun that is interrupted by
 /// a sleep has several, each shorter than the deadline.
 fn explained_above(deadline: Nanos) -> Nanos {
     Nanos(deadline.0 / 2)
 }
 
-/// Adds an event to the judge, with its stack.
-fn add(judge: &mut Judge, stacks: &mut Stacks, observed: Observed) {
+/// Adds an event to the judge, with its stack and the names of other tasks that it is about.
+fn add(judge: &mut Judge, stacks: &mut Stacks, peers: &mut Peers, observed: Observed) {
     let mut event = observed.event;
     let (thread, seen) = (event.thread, observed.stack.as_ref());
     match &mut event.kind {
         EventKind::Enter { call: "nanosleep" | "clock_nanosleep", stack, .. } => {
             *stack = stacks.add_sleep(thread, seen);
         }
-        EventKind::Enter { stack, .. } | EventKind::Fault { stack, .. } => {
+        EventKind::Enter { call, arguments, file, lock, stack, .. } => {
+            if let Some(file) = file.as_mut().filter(|_| waits_for_data(call)) {
+                file.peer = peers.of(thread.pid, arguments[0], file.kind);
+            }
+            lock.holder = lock.owner.and_then(|owner| proc::thread_of(thread.pid, owner));
+            *stack = seen.and_then(|seen| stacks.add(thread.pid, seen));
+        }
+        EventKind::Fault { stack, .. } => {
+            *stack = seen.and_then(|seen| stacks.add(thread.pid, seen));
+        }
+        EventKind::Request(Request { stack, .. }) => {
             *stack = seen.and_then(|seen| stacks.add(thread.pid, seen));
         }
         EventKind::Mapped => stacks.change(thread.pid),
@@ -474,9 +525,11 @@ mod tests {
     #[test]
     fn wake_ups_of_live_realtime_threads_are_watched() {
         let mut seen = Seen::default();
+        let mut of_any_policy = Seen { any_policy: true, ..Seen::default() };
         let mut add = |tid, prio, kind| {
             let thread = Thread { tid, pid: 1, prio, policy: 1, comm: Comm::default() };
             seen.add(thread, &kind, |pid| vec![pid, 5]);
+            of_any_policy.add(thread, &kind, |pid| vec![pid, 5]);
         };
         for tid in 1..4 {
             add(tid, 49, EventKind::In);
@@ -484,7 +537,9 @@ mod tests {
         add(2, 49, EventKind::Exit { last: false });
         add(3, 49, EventKind::Exit { last: false });
         add(3, 49, EventKind::In);
-        add(4, 120, EventKind::Fork);
+        add(4, 120, EventKind::In);
+        add(5, 49, EventKind::Fork);
+        assert_eq!(of_any_policy.alive, BTreeSet::from([1, 3, 4]));
         let mut threads = (BTreeSet::from([1, 3]), BTreeSet::from([2, 3]));
         assert_eq!((&seen.alive, &seen.ended), (&threads.0, &threads.1));
         let mut add = |kind| {

@@ -10,7 +10,7 @@ use crate::format::width::Width;
 use crate::format::{self, comparison, text};
 use latlab_core::compare::turns::{self, Look};
 use latlab_core::compare::{self, Comparison, Latency};
-use latlab_core::plan::Plan;
+use latlab_core::plan::{Length, Plan};
 use latlab_core::record::{Record, settings_turned};
 use latlab_sys::file::write_atomically;
 use latlab_sys::signal::Signals;
@@ -185,7 +185,7 @@ impl Ab {
             if decided {
                 return Ok(End::Decided);
             }
-            check_length(&comparison)?;
+            check_length(&comparison, a, b)?;
         }
         Ok(End::AllPairs)
     }
@@ -225,13 +225,17 @@ impl Ab {
     fn known(&self, pair: usize, decided: bool, comparison: &Comparison) -> String {
         let next = match turns::pairs_to_next_look(pair, self.pairs) {
             _ if decided => "; decided".to_owned(),
-            _ if !comparison.judgeable => String::new(),
+            _ if comparison.too_short.is_some() => String::new(),
             0 => String::new(),
             1 => "; judged after 1 more pair".to_owned(),
             n => format!("; judged after {n} more pairs"),
         };
         let effect = comparison.latencies.first().map(Latency::effect).unwrap_or_default();
-        let effect = if effect.is_empty() { effect } else { format!(": B's {effect}") };
+        let effect = match effect.is_empty() {
+            true => effect,
+            false if decided => format!(": B's {effect}"),
+            false => format!(" (so far, perhaps by chance: B's {effect})"),
+        };
         format!("pair {pair} of at most {}{effect}{next}", self.pairs)
     }
 }
@@ -314,14 +318,46 @@ fn side(name: &'static str, words: &[String]) -> Result<Side> {
     Ok(Side { name, words, run, plan, records, exceeded: 0, reported })
 }
 
-/// Refuses runs of which no number shows a difference.
-fn check_length(comparison: &Comparison) -> Result<()> {
-    let why = "the runs are too short for a verdict, which needs ten samples above a quantile in each \
-               run (for p50 at least 20 samples, more where periods were missed): measure longer \
-               with --for or --count";
-    if comparison.judgeable { Ok(()) } else { Err(Failure::Failed(why.to_owned())) }
+/// Refuses runs of which no number shows a difference, and says how long they have to be.
+fn check_length(comparison: &Comparison, a: &Side, b: &Side) -> Result<()> {
+    let Some(times) = comparison.too_short else { return Ok(()) };
+    let longer = if times.is_finite() {
+        let [a, b] = [a, b].map(|side| longer(side.plan.length, times));
+        format!("give A {a} and B {b} or more")
+    } else {
+        "measure much longer, with --for or --count".to_owned()
+    };
+    Err(Failure::Failed(format!(
+        "the runs are too short for a verdict, which needs ten samples above a quantile in each run \
+         (missed periods are no samples): {longer}"
+    )))
+}
+
+/// The option for a measurement that is this many times as long.
+fn longer(length: Length, times: f64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a run is shorter than 2^53 ns")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as above")]
+    let grown = |value: u64| (value as f64 * times).ceil() as u64;
+    match length {
+        Length::For(time) => format!("--for {}ms", grown(time.0).div_ceil(1_000_000)),
+        Length::Count(count) => format!("--count {}", grown(count)),
+    }
 }
 
 fn compared(a: &Side, b: &Side, look: Look) -> Result<Comparison> {
     compare::compare_at(&a.records, &b.records, look).map_err(|e| failed("A and B", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::time::Nanos;
+
+    #[test]
+    fn longer_run_is_given_as_an_option() {
+        let third = Length::For(Nanos::from_millis(300));
+        assert_eq!(longer(third, 4.34), "--for 1302ms");
+        assert_eq!(longer(Length::For(Nanos(1)), 2.0), "--for 1ms");
+        assert_eq!(longer(Length::Count(15), 10.0 / 7.5), "--count 20");
+    }
 }

@@ -24,15 +24,16 @@ Examples:
   latlab check --pid 4711 --for 30s            check a running program
   latlab check --deadline 800us -- ./control   each cycle has to end within 800 us
   latlab check --warm-up 2s -- ./control       do not judge the cycles of the first 2 s
+  latlab check --any-policy -- ./robot         check a loop that stays SCHED_OTHER
   latlab check --on lab:rt -- ./control        the same in the laboratory, with repeatable times
   latlab check --on ssh:root@board --pid 4711  check a process of another machine
   latlab check --fail-on fault,allocation --junit check.xml -- ./control";
 
 /// Check whether a program is real-time: breaches of the rules in its cycles
 ///
-/// Watches the real-time threads of a program and of its child processes. The cycle of a thread is
-/// found from the way it sleeps (clock_nanosleep, timerfd, poll, futex): it lasts from the end of
-/// one wait to the start of the next. Page faults, memory allocation, file I/O, sleeping, mutexes
+/// Watches the real-time threads of a program and of its child processes; with --any-policy, all of
+/// them. The cycle of a thread is found from the way it sleeps (clock_nanosleep, timerfd, poll, futex):
+/// it lasts from the end of one wait to the start of the next. Page faults, memory allocation, file I/O, sleeping, mutexes
 /// without priority inheritance and other breaches in cycles are reported with the function, file
 /// and line of the program. What happens before the first cycle breaches no rule.
 ///
@@ -53,7 +54,8 @@ Examples:
 ///
 /// Exit codes: 0 real-time; 1 there is an error or, with --fail-on, a breach of a rule named there,
 /// which may be a warning; 2 wrong input, such as a program without a cycle; 3 this machine can't check; 4 a check in a
-/// guest was ended (Ctrl-C).
+/// guest was ended (Ctrl-C); 5 not decided: no error, but more than a tenth of the cycles of a thread are left out,
+/// or more than a hundredth of the events were lost.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Check {
@@ -72,6 +74,10 @@ pub(super) struct Check {
     /// first, such as 2s, or that many, such as 100cycles [default: judge all]
     #[arg(long, value_name = "TIME|COUNTcycles")]
     warm_up: Option<WarmUp>,
+    /// Check the threads of every policy, as those of a loop that stays SCHED_OTHER; no rule about tasks of
+    /// lower priority applies to these [default: real-time threads]
+    #[arg(long)]
+    any_policy: bool,
     /// Exit with 1 for breaches of these rules only [default: all errors]
     #[arg(long, value_name = "RULE,…", value_delimiter = ',')]
     fail_on: Vec<Rule>,
@@ -90,11 +96,13 @@ pub(super) struct Check {
     options: TargetOptions,
 }
 
+/// Exit code of a check that saw no breach, and too little.
+const UNDECIDED: u8 = 5;
 /// Time for which a running process is watched by default.
 const LENGTH: Nanos = Nanos::from_secs(10);
 
 impl Check {
-    /// Returns the exit code: 0, or 1 for a program that is not real-time. From a guest or a host, it
+    /// Returns the exit code: 0, 1 for a program that is not real-time, or that of a check without a verdict. From a guest or a host, it
     /// may also be that of a failure there.
     pub(super) fn run(&self) -> Result<u8> {
         let junit = self.junit.as_deref().map(Reserved::begin_test_cases).transpose()?;
@@ -121,7 +129,8 @@ impl Check {
         let words = ["check", "--json"].map(str::to_owned).into_iter();
         let process = self.pid.map(|pid| format!("--pid={pid}"));
         let warm_up = self.warm_up.map(|warm_up| format!("--warm-up={warm_up}"));
-        let words = words.chain(process).chain(warm_up).chain(flags).collect();
+        let any_policy = self.any_policy.then(|| "--any-policy".to_owned());
+        let words = words.chain(process).chain(warm_up).chain(any_policy).chain(flags).collect();
         let mut foreign = Foreign::default();
         let mut json = Collected::at_most(super::LONGEST);
         let mut output = |stream: Stream, bytes: &[u8]| match stream {
@@ -136,7 +145,7 @@ impl Check {
         } else {
             guest.run(words, self.length, command, options, &mut output)?
         };
-        if code > 1 {
+        if code > 1 && code != UNDECIDED {
             return Ok(code);
         }
         let report: Report = serde_json::from_slice(json.bytes())
@@ -159,6 +168,7 @@ impl Check {
         Ok(match report.verdict(&self.fail_on) {
             Verdict::RealTime => 0,
             Verdict::NotRealTime => 1,
+            Verdict::Undecided => UNDECIDED,
         })
     }
 
@@ -168,7 +178,8 @@ impl Check {
             None => (Subject::Command(self.command.clone()), self.length),
         };
         let warm_up = self.warm_up.unwrap_or_default();
-        Order { subject, deadline: self.deadline, warm_up, length }
+        let (deadline, any_policy) = (self.deadline, self.any_policy);
+        Order { subject, deadline, warm_up, any_policy, length }
     }
 }
 

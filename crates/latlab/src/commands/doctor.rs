@@ -1,13 +1,18 @@
-//! `latlab doctor`: lists latency hazards of this machine, by severity.
+//! `latlab doctor`: lists latency hazards of a machine, by severity.
 
+use super::complete;
+use super::target_options::TargetOptions;
 use crate::failure::{Failure, Result, failed};
+use crate::format::progress::Bar;
 use crate::format::width::{Width, wrapped};
-use crate::format::{self, printable};
+use crate::format::{self, live, printable};
+use crate::target;
 use anstyle::{AnsiColor, Style};
 use latlab_core::doctor::{Finding, Severity, diagnose};
 use latlab_core::machine::Machine;
 use latlab_sys::guard::Guard;
 use latlab_sys::root::Root;
+use latlab_sys::signal::Signals;
 use latlab_sys::terminal;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -15,9 +20,11 @@ use std::io::{self, Write};
 const EXAMPLES: &str = "\
 Examples:
   latlab doctor
-  latlab doctor --json | jq '.findings[].code'";
+  latlab doctor --json | jq '.findings[].code'
+  latlab doctor --on ssh:board                 another machine
+  latlab doctor --on lab:rt                    a kernel of the laboratory, as its profile sets it up";
 
-/// List latency hazards of this machine, the worst first
+/// List latency hazards of a machine, the worst first
 ///
 /// Checks the kernel's configuration and command line, CPU idle states and frequencies, interrupts,
 /// other real-time tasks and your permissions, following the kernel's guide for real-time systems.
@@ -34,7 +41,16 @@ pub(crate) struct Doctor {
     /// Print the state of the machine and the findings as JSON
     #[arg(long)]
     json: bool,
+    /// The machine: native (this one), ssh:HOST, or a guest, lab:PROFILE or vm:PROFILE (see: latlab list
+    /// targets, latlab list profiles)
+    #[arg(long, value_name = "TARGET", default_value = NATIVE, add = complete::targets())]
+    on: String,
+    #[command(flatten)]
+    options: TargetOptions,
 }
+
+/// The target that is this machine.
+const NATIVE: &str = "native";
 
 /// The output of `--json`.
 #[derive(Serialize)]
@@ -45,14 +61,8 @@ struct Diagnosis<'a> {
 
 impl Doctor {
     pub(crate) fn run(&self) -> Result<()> {
-        let root = Root::default();
-        for mended in Guard::recover(&root) {
-            format::say(&mended);
-        }
-        // What can't be read is left out of the state, so that nothing would be found.
-        let readable = std::fs::read(root.path("proc/self/stat"));
-        readable.map_err(|e| failed("this machine can't be examined: /proc/self/stat", e))?;
-        let machine = latlab_sys::machine::read(&root);
+        self.options.check(&self.on)?;
+        let machine = if self.is_elsewhere() { self.elsewhere()? } else { here()? };
         let findings = diagnose(&machine);
         if self.json {
             let diagnosis = Diagnosis { machine: &machine, findings: &findings };
@@ -67,6 +77,32 @@ impl Doctor {
             severe => Err(Failure::Worse(format!("{severe} severe findings"))),
         }
     }
+
+    /// Whether another machine or a guest is examined.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.on != NATIVE
+    }
+
+    /// The other machine, as latlab there reads it.
+    fn elsewhere(&self) -> Result<Machine> {
+        let target = target::find(&self.on)?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let mut watch = live::view(None);
+        let mut bar = Bar::new(&signals);
+        target.machine(&self.on, &mut self.options.session(&signals, watch.as_mut(), &mut bar))
+    }
+}
+
+/// This machine. What a killed latlab left set is restored before.
+fn here() -> Result<Machine> {
+    let root = Root::default();
+    for mended in Guard::recover(&root) {
+        format::say(&mended);
+    }
+    // What can't be read is left out of the state, so that nothing would be found.
+    let readable = std::fs::read(root.path("proc/self/stat"));
+    readable.map_err(|e| failed("this machine can't be examined: /proc/self/stat", e))?;
+    Ok(latlab_sys::machine::read(&root))
 }
 
 /// The text, with colours where stdout is a terminal that has them.

@@ -28,6 +28,10 @@ Examples:
 /// or kernel function. Segments and an unexplained rest add up to the latency. The default probe is
 /// `cyclic`. With --pid, --comm or --rt it watches existing tasks instead of running a probe.
 ///
+/// Of a watched thread that never sleeps it tells what took the CPU from it: interrupts, softirqs,
+/// other tasks, throttling, the host; with --running of all watched threads. Of a busy loop (`latlab
+/// explain noise`) it tells the same, gap by gap.
+///
 /// The output begins with the leading causes and what to do against each on this machine. The table
 /// of causes and the time lines of the worst three wake-ups follow; --verbose prints the rest.
 ///
@@ -39,7 +43,9 @@ Examples:
 /// In the laboratory (`--on lab:PROFILE`) it repeats the run, and QEMU traces every instruction of
 /// the worst samples: the functions from timer expiry to the program, and those that disabled
 /// interrupts or preemption. Tracing takes no guest time. `latlab explain scan` repeats a scan and
-/// names the function behind each of its longest sections.
+/// names the function behind each of its longest sections. With --verify it also traces with BPF
+/// inside the guest, compares the causes with the instructions of the same wake-ups, and fails where
+/// they disagree.
 ///
 /// With --prove it then tries what can be changed at once against the leading causes: settings of
 /// the kernel, the priority of the probe, the place of the loads, and mechanisms of latlab adapt. It
@@ -70,9 +76,16 @@ pub(super) struct Explain {
     /// Watch all real-time tasks except kernel threads
     #[arg(long, group = "watched")]
     rt: bool,
+    /// Explain what took the CPU from the watched threads, whether they sleep or not; of a thread that
+    /// never sleeps it is explained anyway
+    #[arg(long, requires = "watched", conflicts_with = "always")]
+    running: bool,
     /// In the laboratory, trace with BPF inside the guest instead of from QEMU
     #[arg(long)]
     traced: bool,
+    /// In the laboratory, trace with BPF and from QEMU, and fail where the two disagree by more than 1 us
+    #[arg(long, conflicts_with_all = ["pid", "comm", "rt", "prove", "always", "traced"])]
+    verify: bool,
     /// Try remedies against the leading causes, and measure in turns which of them help
     #[arg(long, conflicts_with_all = ["pid", "comm", "rt"])]
     prove: bool,
@@ -126,7 +139,9 @@ impl Explain {
             ("--pid", self.pid.is_some()),
             ("--comm", self.comm.is_some()),
             ("--rt", self.rt),
+            ("--running", self.running),
             ("--traced", self.traced),
+            ("--verify", self.verify),
             ("--prove", self.prove),
             ("--always", self.always),
             ("--verbose", self.verbose),
@@ -157,15 +172,24 @@ impl Explain {
         }
     }
 
+    /// The option that was given and applies to the laboratory only.
+    fn only_in_laboratory(&self) -> Option<&'static str> {
+        self.traced.then_some("--traced").or(self.verify.then_some("--verify"))
+    }
+
     fn plan(&self) -> Result<Plan> {
         let watch = self.watched();
         if watch.is_some() {
             self.run.check_watching()?;
         }
-        if self.traced && !self.run.measurement().is_in_instructions() {
-            let why = "--traced is for the laboratory (--on lab:PROFILE): elsewhere, explain always \
-                       traces with BPF";
-            return Err(Failure::Failed(why.to_owned()));
+        if let Some(option) =
+            self.only_in_laboratory().filter(|_| !self.run.measurement().is_in_instructions())
+        {
+            let why = format!(
+                "{option} is for the laboratory (--on lab:PROFILE): elsewhere, explain always \
+                       traces with BPF"
+            );
+            return Err(Failure::Failed(why));
         }
         let mut plan = self.run.plan()?;
         if self.prove && plan.stop_above.is_some() {
@@ -175,7 +199,9 @@ impl Explain {
         if watch.is_some() {
             plan.probes.clear();
         }
-        let explain = ExplainPlan { above: self.above, watch, traced: self.traced || self.prove };
+        let traced = self.traced || self.verify || self.prove;
+        let (above, verify, running) = (self.above, self.verify, self.running);
+        let explain = ExplainPlan { above, watch, traced, verify, running };
         Ok(Plan { explain: Some(explain), ..plan })
     }
 }

@@ -10,7 +10,6 @@ use crate::message::Stream;
 use crate::session::{Output, Session};
 use crate::target::{self, Target};
 use latlab_core::time::Nanos;
-use latlab_sys::process;
 use latlab_sys::signal::Signals;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -53,7 +52,7 @@ impl GuestProgram {
         reader: &mut Reader<'_>,
     ) -> Result<u8> {
         let (name, target) = self.target()?;
-        let path = locate(&command[0])?;
+        let path = Program::locate(&command[0])?;
         let words = with_command(words, path.as_os_str(), &command[1..])?;
         let (folder, variables) = (self.folder()?, self.variables()?);
         let with = self.with.clone();
@@ -161,14 +160,4 @@ fn with_command(
         words.push(text.to_owned());
     }
     Ok(words)
-}
-
-/// Finds the program that a shell would start, in the folders of PATH.
-fn locate(name: &OsStr) -> Result<PathBuf> {
-    let missing = || Failure::Failed(format!("{}: program not found", name.display()));
-    let found = process::find(name).ok_or_else(missing)?;
-    // The folder without symbolic links and `..`, which do not exist in the guest. The program
-    // keeps its name, which may itself be a link.
-    let folder = found.parent().and_then(|folder| folder.canonicalize().ok());
-    folder.zip(found.file_name()).map(|(folder, name)| folder.join(name)).ok_or_else(missing)
 }

@@ -86,6 +86,7 @@ impl Measurement {
             self.on.iter().map(|target| prepared.on_target(target)).collect();
         let target = self.target()?;
         self.options.check(&self.on[0])?;
+        self.check_files(plan)?;
         rights::keep_for(&[(plan, self.is_native())])?;
         let paths = self.paths(&plans)?;
         let files = paths.iter().map(|path| path.as_deref().map(Reserved::begin).transpose());
@@ -107,6 +108,18 @@ impl Measurement {
         drop(bar);
         std::mem::forget(signals);
         result
+    }
+
+    /// Refuses files for a guest where no command would read them.
+    fn check_files(&self, plan: &Plan) -> Result<()> {
+        let (on, kind) = (&self.on[0], target::kind(&self.on[0]));
+        let why = match () {
+            () if plan.with.is_empty() => return Ok(()),
+            () if !matches!(kind, "lab" | "vm") => format!("{on} has its own files"),
+            () if plan.starts_programs() => return Ok(()),
+            () => "no load starts a command: use --load exec:COMMAND".to_owned(),
+        };
+        Err(Failure::Failed(format!("--with has no effect: {why}")))
     }
 
     /// The view of a measurement, which also writes metrics if they were asked for.

@@ -41,6 +41,10 @@ pub(super) struct Run {
     /// Load to run while the probes measure; may be given several times
     #[arg(long = "load", value_name = "NAME[:key=value,…]", add = complete::loads())]
     loads: Vec<String>,
+    /// Copy this file or folder into the guest (lab:, vm:), for the commands of the load exec; their
+    /// programs and libraries are copied automatically
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    with: Vec<String>,
     /// Time that each probe measures [default: 10s]
     #[arg(long = "for", value_name = "TIME", conflicts_with = "count", value_parser = super::positive)]
     time: Option<Nanos>,
@@ -149,6 +153,7 @@ impl Run {
     pub(super) fn check_watching(&self) -> Result<()> {
         const ACCEPTED: &[&str] = &[
             "--load",
+            "--with",
             "--for",
             "--count",
             "--stop-above",
@@ -172,6 +177,7 @@ impl Run {
     fn first_given_except(&self, accepted: &[&str]) -> Option<&'static str> {
         let given = [
             ("--load", !self.loads.is_empty()),
+            ("--with", !self.with.is_empty()),
             ("--for", self.time.is_some()),
             ("--count", self.count.is_some()),
             ("--cpus", self.cpus.is_some()),
@@ -211,6 +217,7 @@ impl Run {
             scans: Vec::new(),
             loads: parts(&self.loads, |text| part::parse("load", LOADS, text, &[]))?,
             target: String::new(),
+            with: self.with.clone(),
             cpus: self.cpus.clone().unwrap_or_default(),
             length,
             warm_up: self.warm_up.unwrap_or(Nanos::from_millis(200)),

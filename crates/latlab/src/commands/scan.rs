@@ -17,7 +17,8 @@ Examples:
   latlab scan populate:4MiB --on lab:utime --on lab:preemptible-hr --out kernels/
   latlab scan fork munmap:4MiB,huge=never --cpu 1 --out calls.json
   latlab scan read:disk,64KiB,dir=/tmp --resolution 500ns --for 10s
-  latlab scan -- ./window            a program, between marks that it writes";
+  latlab scan -- ./window            a program, between marks that it writes
+  latlab scan --whole -- ip link     a whole run of a program, from its start to its end";
 
 /// Find the non-preemptible sections of a system call
 ///
@@ -34,6 +35,9 @@ pub(super) struct Scan {
     /// A program to scan between marks that it writes (see: latlab list program)
     #[arg(last = true, value_name = "COMMAND", value_hint = complete::COMMAND)]
     command: Vec<OsString>,
+    /// Scan the whole run of the program, from its start (execve) to its end, instead of between marks
+    #[arg(long, requires = "command")]
+    whole: bool,
     /// Number of offsets in the first pass, evenly spaced over the call
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     points: u32,
@@ -115,7 +119,9 @@ impl Scan {
             word.to_str().map(|word| Value::from(word.to_owned())).ok_or_else(not_text)
         };
         let command: Vec<Value> = self.command.iter().map(text).collect::<Result<_>>()?;
-        let params = [("command".to_owned(), Value::from(command))].into_iter().collect();
+        let window = self.whole.then(|| ("window".to_owned(), Value::from("run")));
+        let params = [("command".to_owned(), Value::from(command))].into_iter().chain(window);
+        let params = params.collect();
         Ok(Some(Part { name: "program".to_owned(), params }))
     }
 

@@ -1,10 +1,11 @@
 //! Measuring with the probes of a plan, and explaining late wake-ups if the plan requests it.
 
-use crate::explain::{ProbeExplainer, TaskExplainer};
+use crate::explain::{ProbeExplainer, Subject, TaskExplainer};
 use crate::failure::{Failure, Result};
 use crate::part::Built;
 use crate::probe::Probe;
 use crate::rig::Rig;
+use latlab_core::cpulist::CpuList;
 use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
 use latlab_core::record::explained::Explanations;
@@ -21,8 +22,7 @@ pub(super) fn run(
     let Some(explain) = &plan.explain else { return Ok((measure(probes, rig)?, None)) };
     if let Some(watched) = &explain.watch {
         let explanations = rig.observe_others(|signals, watch, keeping| {
-            let subject = (watched, explain.above);
-            TaskExplainer::explain(plan, subject, machine, signals, watch, keeping)
+            TaskExplainer::explain(plan, (watched, explain), machine, signals, watch, keeping)
         })?;
         return Ok((None, Some(explanations)));
     }
@@ -30,7 +30,13 @@ pub(super) fn run(
     if rig.is_over() {
         return Ok((None, None));
     }
-    let (measured, explanations) = ProbeExplainer::explain(explain.above, machine, |observer| {
+    let loops: Vec<String> = probes
+        .iter()
+        .filter(|probe| probe.is_busy_loop())
+        .map(|probe| probe.name().to_owned())
+        .collect();
+    let subject = Subject { above: explain.above, only_loops: loops.len() == probes.len(), loops };
+    let (measured, explanations) = ProbeExplainer::explain(subject, machine, |observer| {
         rig.observer = Some(Arc::<ProbeExplainer>::clone(&observer));
         let measured = measure(probes, rig);
         // At once: the loads still run, and their events replace the earlier ones.
@@ -58,6 +64,8 @@ fn measure_without(probes: &[Built<dyn Probe>], rig: &mut Rig<'_>) -> Result<()>
         return Ok(());
     }
     rig.warnings.clear();
+    // What is still offline is found again.
+    rig.lost = CpuList::default();
     for one in &measured {
         let median = one.recording.first().histogram().quantile(0.5);
         let what = format!("median on CPU {} without explaining", one.cpus);

@@ -153,10 +153,15 @@ pub(super) fn with_causes(
     worst: Vec<Sample>,
     explanations: Option<Explanations>,
 ) -> (Vec<Sample>, Option<Explained>) {
-    match explanations {
-        Some(all) => (all.worst, Some(all.explained)),
-        None => (worst, None),
-    }
+    let Some(all) = explanations else { return (worst, None) };
+    let index = |sample: &Sample| {
+        let key = |one: &Sample| (one.at, one.latency, one.cpu);
+        let mut same =
+            worst.iter().filter(|one| key(one) == key(sample) && one.probe == sample.probe);
+        same.find_map(|one| one.index)
+    };
+    let indexed = |sample: Sample| Sample { index: index(&sample), ..sample };
+    (all.worst.into_iter().map(indexed).collect(), Some(all.explained))
 }
 
 /// The distributions of all samplers, and the worst samples.

@@ -1,11 +1,11 @@
 //! The collector: pairs samples with recorded wake-ups, and explains the late ones, in a thread of
 //! its own.
 
-use super::probes::ProbeExplainer;
+use super::probes::{ProbeExplainer, Subject};
 use super::start_recorder;
 use super::summary::Summarizer;
 use crate::failure::{Result, failed};
-use latlab_bpf::Watch;
+use latlab_bpf::{Detail, Watch};
 use latlab_core::explain::Window;
 use latlab_core::explain::threshold::Recheck;
 use latlab_core::machine::Machine;
@@ -27,15 +27,18 @@ const SETTLED: Nanos = Nanos::from_millis(500);
 const HEAP: Bytes = Bytes(8 << 20);
 
 impl ProbeExplainer {
-    /// Explains the samples of the probes that `measure` runs: those above `above`, without it the
-    /// worst. Returns the result of `measure` even if explaining failed.
+    /// Explains the samples of the probes that `measure` runs. Returns the result of `measure` even if
+    /// explaining failed.
     pub(crate) fn explain<T>(
-        above: Option<Nanos>,
+        subject: Subject,
         machine: &Machine,
         measure: impl FnOnce(Arc<ProbeExplainer>) -> T,
     ) -> Result<(T, Result<Explanations>)> {
-        let recorder = start_recorder(&Watch::Tasks(Vec::new()), above.unwrap_or(Nanos(0)))?;
-        let probes = Arc::new(ProbeExplainer::new(recorder, above));
+        let above = subject.above;
+        let detail = if subject.only_loops { Detail::Running } else { Detail::Full };
+        let tasks = Watch::Tasks(Vec::new());
+        let recorder = start_recorder(&tasks, above.unwrap_or_default(), detail)?;
+        let probes = Arc::new(ProbeExplainer::new(recorder, subject, machine));
         let summarizer = Summarizer::new(machine, above.is_some());
         let ended = AtomicBool::new(false);
         let (measured, collected) = std::thread::scope(|scope| {
@@ -136,6 +139,9 @@ impl<'a> Collector<'a> {
         };
         self.probes.assign(windows);
         for late in self.probes.take_late(self.thresholds.recorder, self.complete_until) {
+            self.summarizer.add(late);
+        }
+        for late in self.probes.take_late_gaps(self.thresholds.recorder, last)? {
             self.summarizer.add(late);
         }
         self.probes.live().publish(|| {

@@ -94,7 +94,8 @@ impl Summarizer {
         let explanation = late.explain(&self.circumstances);
         let window = late.window.take();
         let torn = window.as_ref().is_some_and(|window| window.torn);
-        let explained = ExplainedWakeUp { late, explanation, recorded: window.is_some(), torn };
+        let recorded = window.is_some() || late.gap.take().is_some();
+        let explained = ExplainedWakeUp { late, explanation, recorded, torn };
         let latency = explained.late.latency;
         if self.has_threshold || latency == self.least {
             self.count(&explained);
@@ -102,6 +103,11 @@ impl Summarizer {
             self.kept.push(explained);
             self.keep_the_worst();
         }
+    }
+
+    /// The names of this machine's interrupts and functions.
+    pub(super) fn names(&self) -> &Names {
+        &self.names
     }
 
     /// Latency up to which wake-ups are not among the worst any more.
@@ -277,9 +283,10 @@ impl LateWakeUp {
 
     /// Explains the wake-up. All of it is unexplained if it was not recorded.
     pub(super) fn explain(&self, circumstances: &Circumstances) -> Explanation {
-        match &self.window {
-            Some(window) => cause::explain(window, circumstances),
-            None => Explanation { charges: Vec::new(), unexplained: self.latency },
+        match (&self.window, &self.gap) {
+            (Some(window), _) => cause::explain(window, circumstances),
+            (None, Some(explanation)) => explanation.clone(),
+            (None, None) => Explanation { charges: Vec::new(), unexplained: self.latency },
         }
     }
 }
@@ -329,7 +336,8 @@ mod tests {
         for latency in all {
             let (name, cpu, origin) = ("task".to_owned(), 0, Nanos(0));
             let at = Nanos::from_secs(1);
-            summarizer.add(LateWakeUp { name, cpu, at, origin, latency, window: None });
+            let (window, gap) = (None, None);
+            summarizer.add(LateWakeUp { name, cpu, at, origin, latency, window, gap });
         }
         summarizer
     }

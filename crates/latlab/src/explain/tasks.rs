@@ -1,5 +1,6 @@
 //! Explaining the wake-ups of tasks that are not probes.
 
+use super::running::RunningTasks;
 use super::summary::Summarizer;
 use super::{LateWakeUp, READS, proc, recorder_failed, refused};
 use crate::failure::{Failure, Result};
@@ -7,23 +8,28 @@ use crate::rig::{self, Keeping};
 use latlab_bpf::{Detail, Recorder, Watch};
 use latlab_core::explain::{Comm, Window};
 use latlab_core::machine::Machine;
-use latlab_core::plan::{Length, Plan, Watched};
+use latlab_core::plan::{ExplainPlan, Length, Plan, Watched};
 use latlab_core::record::explained::Explanations;
 use latlab_core::time::Nanos;
-use latlab_sys::clock;
+use latlab_sys::root::Root;
 use latlab_sys::signal::{Event, Signals};
+use latlab_sys::{clock, quota};
 use std::collections::BTreeSet;
 
 /// The watched tasks, and their late wake-ups so far.
 pub(crate) struct TaskExplainer {
     recorder: Recorder,
+    watched: Watched,
     process: Option<Process>,
     summarizer: Summarizer,
+    running: RunningTasks,
     /// Number of late wake-ups.
     late: u64,
     /// Threshold above which a wake-up is late now.
     above: Nanos,
     began: Nanos,
+    /// Tasks that are watched by name or policy, and when they were listed.
+    listed: (Vec<u32>, Option<Nanos>),
     interrupted: bool,
 }
 
@@ -38,45 +44,60 @@ pub(super) struct Process {
 }
 
 impl TaskExplainer {
-    /// Explains late wake-ups until the plan's time is up, its number of them is reached, one is
-    /// above its limit, the process has ended, or the user ends it. Returns whether the user did.
+    /// Explains late wake-ups, and what took the CPU from threads that never sleep, until the plan's
+    /// time is up, its number of wake-ups is reached, one is above its limit, the process has ended, or
+    /// the user ends it. Returns whether the user did.
     pub(crate) fn explain(
         plan: &Plan,
-        (watched, above): (&Watched, Option<Nanos>),
+        (watched, explain): (&Watched, &ExplainPlan),
         machine: &Machine,
         signals: &Signals,
         watch: &mut dyn rig::Watch,
         keeping: Option<&mut Keeping<'_>>,
     ) -> Result<(bool, Explanations)> {
-        let mut explainer = TaskExplainer::start(watched, above, machine)?;
+        let ExplainPlan { above, running, .. } = *explain;
+        let mut explainer = TaskExplainer::start(watched, above, running, machine)?;
         watch.begin("watching", &[]);
         let result = explainer.watch(plan, signals, watch, keeping);
         watch.end();
         result?;
-        explainer.check_task_exists(watched, above)?;
+        explainer.check_task_exists(above)?;
         Ok((explainer.interrupted, explainer.finish()))
     }
 
-    fn start(watched: &Watched, above: Option<Nanos>, machine: &Machine) -> Result<TaskExplainer> {
+    fn start(
+        watched: &Watched,
+        above: Option<Nanos>,
+        running: bool,
+        machine: &Machine,
+    ) -> Result<TaskExplainer> {
         let (process, tasks) = find(watched)?;
-        let recorder = Recorder::start_with(&tasks, above.unwrap_or_default(), Detail::UntilSwitch);
+        let detail = if running { Detail::Running } else { Detail::UntilSwitch };
+        let recorder = Recorder::start_with(&tasks, above.unwrap_or_default(), detail);
+        let recorder = recorder.map_err(|e| refused(&e))?;
         Ok(TaskExplainer {
-            recorder: recorder.map_err(|e| refused(&e))?,
+            running: RunningTasks::new(running, &recorder),
+            recorder,
+            watched: watched.clone(),
             process,
             summarizer: Summarizer::new(machine, above.is_some()),
             late: 0,
             above: above.unwrap_or_default(),
             began: clock::now(),
+            listed: (Vec::new(), None),
             interrupted: false,
         })
     }
 
     fn finish(self) -> Explanations {
+        let (running, torn) = self.running.finish(self.summarizer.names());
         // The number of wake-ups in time is not known.
         let mut explanations = self.summarizer.finish(0, self.above, &self.recorder);
         let missing = &mut explanations.explained.missing;
         let ended_after = self.process.and_then(|process| process.ended_after);
         missing.extend(ended_after.map(|time| format!("the process ended after {time}")));
+        missing.extend(torn);
+        explanations.explained.running = running;
         explanations
     }
 
@@ -94,6 +115,7 @@ impl TaskExplainer {
             }
             self.read()?;
             self.watch_new_threads()?;
+            self.read_running()?;
             watch.note(&self.progress());
             let elapsed = clock::now() - self.began;
             watch.update(elapsed, expected_duration(plan, elapsed, self.late));
@@ -150,6 +172,25 @@ impl TaskExplainer {
         Ok(more)
     }
 
+    /// Reads what took the CPU from watched threads that are to run.
+    fn read_running(&mut self) -> Result<()> {
+        let threads = match (&self.process, &self.watched) {
+            (Some(process), _) => process.ids().collect(),
+            (None, watched) => {
+                let (tasks, at) = &mut self.listed;
+                if at.is_none_or(|at| clock::now() - at >= self.running.listed_each()) {
+                    *tasks = match watched {
+                        Watched::Name(name) => proc::named(name),
+                        _ => proc::realtime(),
+                    };
+                    *at = Some(clock::now());
+                }
+                tasks.clone()
+            }
+        };
+        self.running.read(&self.recorder, threads.into_iter())
+    }
+
     /// Watches threads that the process has started since the last call.
     fn watch_new_threads(&mut self) -> Result<()> {
         let Some(process) = &mut self.process else { return Ok(()) };
@@ -161,11 +202,11 @@ impl TaskExplainer {
 
     /// Fails if no late wake-up was recorded and there was no task that could have had one: nothing
     /// late would seem to have happened.
-    fn check_task_exists(&self, watched: &Watched, above: Option<Nanos>) -> Result<()> {
-        if self.late > 0 || self.interrupted {
+    fn check_task_exists(&self, above: Option<Nanos>) -> Result<()> {
+        if self.late > 0 || self.interrupted || self.running.is_active() {
             return Ok(());
         }
-        let absent = match watched {
+        let absent = match &self.watched {
             Watched::Name(name) if !proc::has_task_named(name) => format!(
                 "no task is named '{name}', and no late wake-up of that name was recorded: \
                  ps -eLo comm lists the names"
@@ -197,6 +238,10 @@ impl TaskExplainer {
 
     fn progress(&self) -> String {
         match self.summarizer.worst() {
+            None if self.running.is_active() => {
+                "no late wake-up yet; a thread does not sleep: what takes its CPU is recorded"
+                    .to_owned()
+            }
             None => "no late wake-up yet".to_owned(),
             Some((name, latency)) => {
                 format!("{} late wake-ups, the worst: {name}, {latency}", self.late)
@@ -244,7 +289,10 @@ impl Process {
 }
 
 impl LateWakeUp {
-    pub(super) fn from_window(window: Window, origin: Nanos) -> LateWakeUp {
+    pub(super) fn from_window(mut window: Window, origin: Nanos) -> LateWakeUp {
+        if window.meets_quota() {
+            window.quota = quota::of_task(&Root::default(), window.task.pid);
+        }
         LateWakeUp {
             name: window.task.comm.to_string(),
             cpu: window.cpu,
@@ -252,6 +300,7 @@ impl LateWakeUp {
             origin,
             latency: window.latency(),
             window: Some(window),
+            gap: None,
         }
     }
 }

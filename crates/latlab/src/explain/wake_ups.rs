@@ -4,7 +4,7 @@ use super::summary::{circumstances, counted, names};
 use super::{recorder_failed, start_recorder};
 use crate::cause;
 use crate::failure::Result;
-use latlab_bpf::{Recorder, Watch};
+use latlab_bpf::{Detail, Recorder, Watch};
 use latlab_core::check::WakeUp;
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::Circumstances;
@@ -26,7 +26,7 @@ pub(crate) struct WakeUps {
 impl WakeUps {
     /// Explains wake-ups after which a thread took at least `above` until it slept again.
     pub(crate) fn start(machine: &Machine, above: Nanos) -> Result<WakeUps> {
-        let recorder = start_recorder(&Watch::Tasks(Vec::new()), above)?;
+        let recorder = start_recorder(&Watch::Tasks(Vec::new()), above, Detail::Full)?;
         Ok(WakeUps {
             recorder,
             circumstances: circumstances(machine),

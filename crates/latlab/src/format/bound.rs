@@ -6,7 +6,7 @@ use super::svg;
 use super::table::fitted;
 use super::text::plain_table;
 use super::width::Width;
-use latlab_core::bound::{ASSUMPTIONS, Bound, Row, Term, Vector};
+use latlab_core::bound::{ASSUMPTIONS, Bound, LOOSE, Row, Term, Vector};
 use latlab_core::time::Nanos;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -30,6 +30,9 @@ pub(crate) fn text(rows: &[Row], width: Width) -> String {
         ]);
     }
     let mut text = fitted(table, width, &[3, 2]).text + "\n";
+    for row in rows.iter().filter(|row| row.is_loose()) {
+        let _ = writeln!(text, "{}", loose(row));
+    }
     for row in rows {
         text += &terms(row, width);
     }
@@ -37,6 +40,17 @@ pub(crate) fn text(rows: &[Row], width: Width) -> String {
         let _ = write!(text, "\n{assumption}");
     }
     text + "\n"
+}
+
+/// The verdict on a bound that is far above the measured maximum.
+fn loose(row: &Row) -> String {
+    format!(
+        "{} under {}: too loose to say anything: {:.0} times the measured maximum, more than {LOOSE}: \
+         more --seeds may meet longer latencies",
+        row.target,
+        row.load,
+        row.ratio()
+    )
 }
 
 /// The terms of one bound.
@@ -73,15 +87,23 @@ fn terms(row: &Row, width: Width) -> String {
 fn interrupts(bound: &Bound) -> Vec<(Nanos, String)> {
     let all: Vec<&Vector> = bound.interrupts.iter().filter(|vector| vector.times > 0).collect();
     let (shown, others) = all.split_at(all.len().min(SHOWN));
-    let what = |vector: &Vector| format!("{} × {} of {}", vector.times, vector.name, vector.ns);
     let mut rows: Vec<(Nanos, String)> =
-        shown.iter().map(|vector| (vector.total(), what(vector))).collect();
+        shown.iter().map(|vector| (vector.total, met(vector))).collect();
     if !others.is_empty() {
-        let total = others.iter().fold(Nanos(0), |sum, vector| sum + vector.total());
+        let total = others.iter().fold(Nanos(0), |sum, vector| sum + vector.total);
         let vectors = if others.len() == 1 { "vector" } else { "vectors" };
         rows.push((total, format!("{} other {vectors}", others.len())));
     }
     rows
+}
+
+/// The interrupts of a vector that meet a wake-up; of several, the longest one by itself may come at
+/// another time.
+fn met(Vector { name, times, ns, .. }: &Vector) -> String {
+    match times {
+        1 => format!("1 × {name}"),
+        _ => format!("{times} × {name}, the longest of all {ns}"),
+    }
 }
 
 /// Returns the rows and the assumptions as JSON.
@@ -103,9 +125,12 @@ mod tests {
     /// The bound of six vectors of 1 to 6 ns, two interrupts of each.
     fn row() -> Row {
         let section = |ns| Section { ns: Nanos(ns), begin: "a".to_owned(), end: "b".to_owned() };
-        let vector = |ns: u64| Vector { name: format!("irq_{ns}"), ns: Nanos(ns), times: 2 };
+        let vector = |ns: u64| {
+            let (name, total) = (format!("irq_{ns}"), Nanos(2 * ns - 1));
+            Vector { name, total, times: 2, ns: Nanos(ns) }
+        };
         let bound = Bound {
-            ns: Nanos(100 + 30 + 200 + 42 + 7),
+            ns: Nanos(100 + 30 + 200 + 36 + 7),
             timer: Nanos(100),
             uncertain: Nanos(7),
             sections: [(Term::Poid, section(30)), (Term::Psd, section(200))].into(),
@@ -129,5 +154,16 @@ mod tests {
         sure.bound.interrupts.truncate(4);
         let text = terms(&sure, Width::UNLIMITED);
         assert!(!text.contains("uncertain") && !text.contains("other"), "{text}");
+    }
+
+    #[test]
+    fn bound_of_more_than_ten_times_the_maximum_is_said_to_be_loose() {
+        let loose = |maximum| {
+            let text = text(&[Row { maximum: Nanos(maximum), ..row() }], Width::UNLIMITED);
+            text.contains(
+                "lab:rt under none: too loose to say anything: 11 times the measured maximum",
+            )
+        };
+        assert_eq!([300, 38, 34].map(loose), [false, false, true]);
     }
 }

@@ -1,14 +1,24 @@
 //! The report of a check as text, and as test cases.
 
+mod fold;
+mod verdict;
+
+use fold::{Group, groups};
+pub(crate) use verdict::{line, verdict};
+
 use super::printable;
 use super::testcase::{TestCase, TestOutcome};
-use latlab_core::check::{BreachReport, Frame, Level, RULES, Report, Rule, ThreadReport, Verdict};
-use latlab_core::check::{CycleReport, PartsReport, Reason, Spread, WorstCycle, some_of};
+use latlab_core::check::{
+    BreachReport, Finding, Frame, Level, RULES, Report, Rule, ThreadReport, Verdict,
+};
+use latlab_core::check::{
+    CycleReport, PartsReport, Reason, Spread, StopsReport, WorstCycle, some_of,
+};
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
-/// Breaches that the verdict names.
-const NAMED: usize = 3;
+/// Lines about overruns and stops that follow the verdict.
+const LEADING: usize = 5;
 /// Functions of a stack that are shown. If the user's is not among them, half of them, and as many from it on.
 const SHOWN: usize = 6;
 /// Causes of overruns that are shown, and parts of the longest cycle.
@@ -18,11 +28,19 @@ const REASONS: usize = 5;
 /// there are none, all errors do.
 pub(crate) fn text(report: &Report, rules: &[Rule]) -> String {
     let mut text = verdict(report, rules) + "\n";
-    for thread in &report.threads {
-        text += &leading(thread).map_or(String::new(), |line| line + "\n");
+    let groups = groups(&report.threads);
+    let lines: Vec<String> = groups.iter().flat_map(|group| leading(group.worst)).collect();
+    text.extend(lines.iter().take(LEADING).map(|line| format!("{line}\n")));
+    if lines.len() > LEADING {
+        let _ = writeln!(text, "and {} more threads with overruns or stops", lines.len() - LEADING);
     }
-    for thread in &report.threads {
+    for finding in &report.findings {
+        text += "\n";
+        text += &verdict::describe(finding);
+    }
+    for Group { worst: thread, others } in &groups {
         let _ = write!(text, "\n{}\n", heading(thread));
+        text += &fold::others(others).map_or(String::new(), |line| format!("  {line}\n"));
         for breach in &thread.breaches {
             text += &describe(breach);
         }
@@ -30,7 +48,7 @@ pub(crate) fn text(report: &Report, rules: &[Rule]) -> String {
     }
     if !report.without_cycle.is_empty() {
         let threads = printable(&some_of(&report.without_cycle));
-        let _ = write!(text, "\nnot judged: real-time threads without a cycle: {threads}\n");
+        let _ = write!(text, "\nnot judged: threads without a cycle: {threads}\n");
     }
     if !report.in_warm_up.is_empty() {
         let threads = printable(&some_of(&report.in_warm_up));
@@ -43,27 +61,6 @@ pub(crate) fn text(report: &Report, rules: &[Rule]) -> String {
         let _ = writeln!(text, "{}", printable(note));
     }
     text
-}
-
-/// The verdict in one line.
-pub(crate) fn verdict(report: &Report, rules: &[Rule]) -> String {
-    let failing: Vec<_> = report.failing(rules).collect();
-    let cycles = cycles(report);
-    if report.verdict(rules) == Verdict::RealTime {
-        let all = report.threads.iter().map(|thread| thread.breaches.len()).sum::<usize>() as u64;
-        let (what, other) = match rules {
-            [] => ("no error", "warning"),
-            _ => ("no breach of the given rules", "other finding"),
-        };
-        let rest = if all == 0 { String::new() } else { format!(", {}", counted(all, other)) };
-        return format!("real-time: {what} in {}{rest}", counted(cycles, "cycle"));
-    }
-    let named = failing.iter().take(NAMED).map(|(_, breach)| printable(&short(breach)));
-    let mut line = format!("NOT real-time: {}", named.collect::<Vec<_>>().join(", "));
-    if failing.len() > NAMED {
-        let _ = write!(line, ", and {} more", failing.len() - NAMED);
-    }
-    line
 }
 
 /// What and where: `100 page faults in touch_new_page (loop.c:6)`.
@@ -83,7 +80,9 @@ pub(crate) fn short(breach: &BreachReport) -> String {
 }
 
 /// Nouns with which subjects begin.
-const NOUNS: [&str; 16] = [
+const NOUNS: [&str; 18] = [
+    "time-out",
+    "stop",
     "cycle",
     "page fault",
     "major page fault",
@@ -131,7 +130,7 @@ fn describe(breach: &BreachReport) -> String {
     if let Some(when) = moment(breach) {
         let _ = writeln!(text, "    {when}");
     }
-    for line in stack(breach) {
+    for line in stack(&breach.stack, breach.place.as_deref()) {
         let _ = writeln!(text, "      {line}");
     }
     let _ = writeln!(text, "    {}", breach.meaning());
@@ -141,12 +140,12 @@ fn describe(breach: &BreachReport) -> String {
 
 /// The innermost functions of a breach's stack. The function of the user's that it is charged to is always
 /// among them.
-fn stack(breach: &BreachReport) -> Vec<String> {
-    let stack = own_part(&breach.stack);
+fn stack(stack: &[Frame], place: Option<&str>) -> Vec<String> {
+    let stack = own_part(stack);
     let lines = |frames: &[Frame]| -> Vec<String> {
         frames.iter().take(SHOWN).map(|frame| printable(&frame.text())).collect()
     };
-    let place = stack.iter().position(|frame| Some(frame.text()) == breach.place);
+    let place = stack.iter().position(|frame| Some(frame.text().as_str()) == place);
     let Some(place) = place.filter(|place| *place >= SHOWN) else { return lines(stack) };
     let half = SHOWN / 2;
     let mut shown = lines(&stack[..half]);
@@ -164,7 +163,7 @@ pub(crate) fn own_part(stack: &[Frame]) -> &[Frame] {
 
 /// When in the cycle, how long, and by whom.
 fn moment(breach: &BreachReport) -> Option<String> {
-    let whole = [Rule::NotLocked, Rule::LockFuture, Rule::LazyBinding, Rule::Drift];
+    let whole = [Rule::NotLocked, Rule::LockFuture, Rule::LazyBinding, Rule::Drift, Rule::Stopped];
     if whole.contains(&breach.rule) {
         return None;
     }
@@ -191,10 +190,11 @@ fn cycle(thread: &ThreadReport) -> String {
     let cycle = &thread.cycle;
     let mut text = format!("  waits for {}\n", cycle.waits_for);
     let _ = writeln!(text, "  {:<14}{:>12}{:>12}{:>12}", "", "min", "median", "max");
-    let rows =
-        [("latency", cycle.latency), ("running", cycle.running), ("response", cycle.response)];
-    for (name, Spread { min, median, max }) in rows {
-        let [min, median, max] = [min, median, max].map(|time| time.to_string());
+    for (name, times) in times(cycle) {
+        let [min, median, max] = match times {
+            Some(Spread { min, median, max }) => [min, median, max].map(|time| time.to_string()),
+            None => ["unknown"; 3].map(str::to_owned),
+        };
         let _ = writeln!(text, "  {name:<14}{min:>12}{median:>12}{max:>12}");
     }
     let deadline = match cycle.deadline {
@@ -202,6 +202,7 @@ fn cycle(thread: &ThreadReport) -> String {
         None => "deadline: the next cycle".to_owned(),
     };
     let _ = writeln!(text, "  {deadline}, {}", counted(cycle.overruns, "overrun"));
+    text += &stops(cycle).map_or(String::new(), |line| format!("  {}\n", printable(&line)));
     text += &warm_up(cycle).map_or(String::new(), |line| format!("  {line}\n"));
     text += &why(cycle);
     text += &cycle.parts.as_ref().map(parts).unwrap_or_default();
@@ -215,6 +216,25 @@ fn cycle(thread: &ThreadReport) -> String {
 pub(crate) fn warm_up(cycle: &CycleReport) -> Option<String> {
     let count = cycle.warm_up;
     (count > 0).then(|| format!("without {} of warm-up", counted(count, "cycle")))
+}
+
+/// The times of a cycle with their names, where they are known.
+pub(crate) fn times(cycle: &CycleReport) -> [(&'static str, Option<Spread>); 3] {
+    [
+        ("latency", cycle.latency),
+        ("running", Some(cycle.running)),
+        ("response", Some(cycle.response)),
+    ]
+}
+
+/// For how long the thread was stopped, if it was.
+pub(crate) fn stops(cycle: &CycleReport) -> Option<String> {
+    let StopsReport { count, total, longest, by, cycles } = cycle.stops.as_ref()?;
+    let whole = match count {
+        1 => format!("stopped for {longest} by {by}"),
+        _ => format!("stopped {count} times, for {total} in all and at most {longest} by {by}"),
+    };
+    Some(format!("{whole}: {} that this delayed are not judged", counted(*cycles, "cycle")))
 }
 
 /// The parts of a cycle by the marks of the program.
@@ -277,11 +297,16 @@ fn cycles(report: &Report) -> u64 {
     report.threads.iter().map(|thread| thread.cycle.count).fold(0, u64::saturating_add)
 }
 
-/// The leading cause of a thread's overruns, in one line.
-pub(crate) fn leading(thread: &ThreadReport) -> Option<String> {
-    let cycle = &thread.cycle;
+/// What stopped a thread, and the leading cause of its overruns, a line each.
+pub(crate) fn leading(thread: &ThreadReport) -> Vec<String> {
+    let (cycle, name) = (&thread.cycle, printable(&thread.name));
+    let stopped = stops(cycle).map(|stopped| format!("{name}: {}", printable(&stopped)));
+    stopped.into_iter().chain(overran(cycle, &name)).collect()
+}
+
+fn overran(cycle: &CycleReport, name: &str) -> Option<String> {
     let first = causes(cycle).next()?;
-    let (name, all) = (printable(&thread.name), counted(cycle.count, "cycle"));
+    let all = counted(cycle.count, "cycle");
     let why = format!("{} {}", share(first, cycle), printable(&cause(first)));
     Some(format!("{name}: {} in {all}: {why}", counted(cycle.overruns, "overrun")))
 }
@@ -324,11 +349,14 @@ pub(crate) fn share(reason: &Reason, cycle: &CycleReport) -> String {
 pub(crate) fn cause(reason: &Reason) -> String {
     let Reason { cause, culprit, place, waking, .. } = reason;
     let what = match (cause.as_str(), waking) {
+        ("stopped", _) => format!("stopped by {culprit}"),
         ("previous-cycle", _) => "the cycle before had not ended".to_owned(),
         ("unexplained", _) => "unexplained before it ran".to_owned(),
         ("program", _) => "the program itself".to_owned(),
+        ("program-or-fault", _) => "the program and its page faults of unknown duration".to_owned(),
         ("preempted", _) => format!("preempted by {culprit}"),
         ("throttled", _) => format!("throttled, while {culprit} ran"),
+        ("blocked", _) if is_lock(culprit) => format!("waiting for {culprit}"),
         ("blocked", _) => format!("asleep in {culprit}"),
         ("kernel-lock", _) => format!("asleep on {culprit}"),
         ("fault" | "system-call", _) => culprit.clone(),
@@ -340,6 +368,11 @@ pub(crate) fn cause(reason: &Reason) -> String {
         Some(place) => format!("{what} in {place}"),
         None => what,
     }
+}
+
+/// Whether a culprit is a lock, for which the thread also runs while it waits.
+fn is_lock(culprit: &str) -> bool {
+    ["a mutex ", "a read-write lock"].iter().any(|lock| culprit.starts_with(lock))
 }
 
 /// The parts of the cycle with the longest response time.
@@ -362,16 +395,23 @@ fn longest(worst: &WorstCycle) -> String {
 pub(crate) fn cases(report: &Report, rules: &[Rule]) -> Vec<TestCase> {
     let case = |rule: Rule| {
         let is_it = |(_, breach): &(&ThreadReport, &BreachReport)| breach.rule == rule;
-        let breaches: Vec<String> =
-            report.breaches().filter(is_it).map(|(_, breach)| short(breach)).collect();
-        let failed = report.failing(rules).any(|one| is_it(&one));
+        let of_thread = |finding: &&Finding| finding.rule == rule;
+        let in_cycles = report.breaches().filter(is_it).map(|(_, breach)| short(breach));
+        let whole = report.findings.iter().filter(of_thread).map(line);
+        let breaches: Vec<String> = whole.chain(in_cycles).collect();
+        let failed = report.failing(rules).any(|one| is_it(&one))
+            || report.failing_findings(rules).any(|one| one.rule == rule);
         let cycles = cycles(report);
         let reason = match (breaches.as_slice(), failed) {
             ([], _) => format!("no breach in {}", counted(cycles, "cycle")),
             (some, true) => some.join("; "),
             (some, false) => format!("warning only: {}", some.join("; ")),
         };
-        let outcome = if failed { TestOutcome::Failed } else { TestOutcome::Passed };
+        let outcome = match report.verdict(rules) {
+            _ if failed => TestOutcome::Failed,
+            Verdict::Undecided => TestOutcome::Skipped,
+            _ => TestOutcome::Passed,
+        };
         TestCase { name: rule.id().to_owned(), outcome, reason }
     };
     let all = if rules.is_empty() { &RULES[..] } else { rules };
@@ -393,24 +433,7 @@ mod tests {
         let mut stack: Vec<Frame> =
             (0..of_libraries).map(|nth| frame(&format!("std::f{nth}"), true)).collect();
         stack.extend(["log_state", "update", "main", "start"].map(|name| frame(name, false)));
-        let (rule, subject) = (Rule::FileIo, "call of write".to_owned());
-        let (place, by, part) = (Some("log_state (loop)".to_owned()), None, None);
-        let (level, moment, longest) = (rule.level(), Nanos(0), Nanos(0));
-        let (count, first, last) = (1, 0, 0);
-        super::stack(&BreachReport {
-            rule,
-            level,
-            subject,
-            place,
-            count,
-            part,
-            moment,
-            first,
-            last,
-            longest,
-            by,
-            stack,
-        })
+        super::stack(&stack, Some("log_state (loop)"))
     }
 
     #[test]

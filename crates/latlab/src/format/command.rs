@@ -19,6 +19,7 @@ pub(crate) fn explain(record: &Record) -> String {
     let mut words = vec!["latlab explain".to_owned()];
     words.extend(plan.probes.iter().map(|probe| quoted(&text("probe", PROBES, probe))));
     words.extend(plan.loads.iter().map(|load| option("load", &text("load", LOADS, load))));
+    words.extend(plan.with.iter().map(|path| option("with", path)));
     if plan.target != "native" {
         words.push(option("on", &plan.target));
     }

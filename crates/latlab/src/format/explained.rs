@@ -1,6 +1,7 @@
 //! Sentences about explanations that text and pages share.
 
 use super::{grouped, printable};
+use latlab_core::explain::verify;
 use latlab_core::record::Record;
 use latlab_core::record::explained::{Explained, Share};
 use latlab_core::time::Nanos;
@@ -14,6 +15,9 @@ pub(crate) fn lateness(explained: &Explained, shown: impl Fn(Nanos) -> String) -
     let were = if explained.late == 1 { "wake-up was" } else { "wake-ups were" };
     let (total, late) = (shown(explained.total), grouped(explained.late));
     match (explained.late, explained.wake_ups) {
+        _ if verdict::is_of_gaps(explained) => {
+            format!("{late} of {wake_ups} gaps were longer than {above}, {total} in all")
+        }
         (0, 0) if explained.above == Nanos(0) => "no wake-ups observed".to_owned(),
         (0, 0) => format!("no wake-up was later than {above}"),
         (0, _) => format!("none of {wake_ups} wake-ups was later than {above}"),
@@ -61,7 +65,7 @@ pub(crate) fn culprit_in(
 }
 
 /// Returns what qualifies the causes of a record, a sentence each: what is probably the host's and
-/// why, and what the functions of non-preemptible sections mean.
+/// why, what the functions of non-preemptible sections mean, and whether the plugin has seen the same.
 pub(crate) fn notes(record: &Record, shown: impl Fn(Nanos) -> String) -> Vec<String> {
     let causes = record.explained.iter().flat_map(|explained| &explained.causes);
     let suspicion = |share: &Share| {
@@ -70,7 +74,17 @@ pub(crate) fn notes(record: &Record, shown: impl Fn(Nanos) -> String) -> Vec<Str
         let (who, worst) = (printable(who), shown(share.worst));
         Some(format!("{who}: {worst} is probably the host's ({})", why.reason(&shown)))
     };
-    causes.filter_map(suspicion).chain(verdict::note_on_functions(record)).collect()
+    let all = causes.filter_map(suspicion).chain(verdict::note_on_functions(record));
+    all.chain(verified(record, &shown(verify::TOLERANCE))).collect()
+}
+
+/// Whether the recorder and the plugin agree on late wake-ups that both have explained.
+fn verified(record: &Record, tolerance: &str) -> Option<String> {
+    let (both, disagreements) = verify::verify(record);
+    let agreed = format!("{both} late wake-ups: the recorder and the plugin agree to {tolerance}");
+    let disagreed =
+        || format!("the recorder and the plugin disagree in {} places", disagreements.len());
+    (both > 0).then(|| if disagreements.is_empty() { agreed } else { disagreed() })
 }
 
 #[cfg(test)]
@@ -82,8 +96,16 @@ mod tests {
 
     #[test]
     fn each_cause_is_in_a_term_or_outside_the_kernel() {
-        let outside =
-            ["host", "idle-exit", "lock", "overrun", "page-fault", "stalled", "unreported"];
+        let outside = [
+            "host",
+            "idle-exit",
+            "lock",
+            "overrun",
+            "page-fault",
+            "stalled",
+            "stopped",
+            "unreported",
+        ];
         for cause in CAUSES {
             let name = cause.about.name;
             assert_ne!(Term::of(name).is_some(), outside.contains(&name), "{name}");

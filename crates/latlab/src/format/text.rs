@@ -2,6 +2,7 @@
 
 mod explained;
 mod paths;
+mod running;
 mod scans;
 
 use super::table::fitted;
@@ -51,8 +52,12 @@ pub(crate) fn unrestored(change: &Change) -> String {
 /// The verdict on the record, and what to do next.
 fn answer(record: &Record) -> String {
     if record.explained.is_some() {
-        let lines = verdict::leading_causes(record).into_iter();
-        return lines.map(|line| printable(&line) + "\n").collect();
+        let running = verdict::running(record);
+        let of_gaps = record.explained.as_ref().is_some_and(verdict::is_of_gaps);
+        let subject = if running.is_empty() || of_gaps { "" } else { "late wake-ups: " };
+        let causes = verdict::leading_causes(record).into_iter();
+        let causes = causes.map(|line| format!("{subject}{line}"));
+        return running.into_iter().chain(causes).map(|line| printable(&line) + "\n").collect();
     }
     let Some(worst) = verdict::worst(record) else { return String::new() };
     let next = match verdict::next(record) {

@@ -24,6 +24,9 @@ pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outc
     let outcome = run(std::slice::from_ref(plan), |_, _| Ok(GuestTime::Instructions), session);
     let mut outcome = outcome.into_iter().next().expect("one plan, one outcome")?;
     let samples = wanted(&outcome.record)?;
+    if samples.is_empty() {
+        return Ok(outcome);
+    }
     let plugin = Plugin {
         library,
         misses: plan.needs().models,
@@ -91,14 +94,15 @@ fn refuse_unsupported(target: &str, session: &mut Session<'_>) -> Result<()> {
 /// As many samples as the plugin accepts.
 const MOST_SAMPLES: usize = 64;
 
-/// The samples to record: index and latency.
+/// The samples to record: index and latency. None for scans that found no section: nothing is there to be
+/// explained.
 fn wanted(record: &Record) -> Result<Vec<(u64, Nanos)>> {
     let index = |sample: &Sample| Some((sample.index?, sample.latency));
     let sections = record.scans.iter().flat_map(longest);
     let sections = sections.filter_map(|section| Some((section.nth?, section.peak)));
     let wanted: Vec<_> =
         record.worst.iter().filter_map(index).chain(sections).take(MOST_SAMPLES).collect();
-    if wanted.is_empty() {
+    if wanted.is_empty() && record.scans.is_empty() {
         let why = "no probe of this run takes samples that the plugin can identify: use cyclic";
         return Err(Failure::Unsupported(format!("{}: {why}", record.plan.target)));
     }
@@ -145,6 +149,28 @@ mod tests {
     use latlab_core::cpulist::CpuList;
     use latlab_core::machine::Machine;
     use latlab_core::plan::{Length, Plan};
+
+    #[test]
+    fn scan_without_a_section_has_nothing_to_explain() {
+        let plan = Plan::bare("lab:v7.2", CpuList::default(), Length::Count(1));
+        let record = Record::new("latlab", Nanos(0), plan, Machine::default());
+        let refused = wanted(&record).unwrap_err().to_string();
+        assert!(refused.contains("no probe of this run takes samples"), "{refused}");
+        let scan = |sections: &str| {
+            let spread = r#"{ "min": 9000, "median": 9000, "max": 9000 }"#;
+            let text = format!(
+                r#"{{ "call": {{ "name": "populate", "params": {{}} }}, "cpu": 0, "interrupt": "timer",
+                     "duration": {spread}, "baseline": 100, "noise": 0, "points": [],
+                     "sections": [{sections}] }}"#
+            );
+            Record { scans: vec![serde_json::from_str(&text).unwrap()], ..record.clone() }
+        };
+        assert_eq!(wanted(&scan("")), Ok(vec![]));
+        let section =
+            |end, nth| format!(r#"{{ "start": 0, "end": {end}, "peak": {end}, "nth": {nth} }}"#);
+        assert_eq!(wanted(&scan(&section(100, 4))), Ok(vec![]), "a plain wake-up is as long");
+        assert_eq!(wanted(&scan(&section(101, 4))), Ok(vec![(4, Nanos(101))]));
+    }
 
     #[test]
     fn sample_that_the_plugin_had_no_room_for_is_not_missing() {

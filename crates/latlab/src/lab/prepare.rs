@@ -68,6 +68,16 @@ pub(super) fn symbols(plan: &Prepared, session: &mut Session<'_>) -> Result<Cell
     equipped(plan, GuestTime::Instructions, job, session)
 }
 
+/// The cell that runs latlab with these words.
+pub(super) fn command(
+    target: &str,
+    words: Vec<String>,
+    time: GuestTime,
+    session: &mut Session<'_>,
+) -> Result<Cell> {
+    cell(target, time, Job::command(words), Needs::default(), session)
+}
+
 /// The cell that starts a program.
 pub(super) fn program(
     target: &str,
@@ -76,22 +86,31 @@ pub(super) fn program(
     session: &mut Session<'_>,
 ) -> Result<Cell> {
     let cell = cell(target, time, program.job(), Needs::default(), session)?;
-    let files = program.files(cell.kernel.arch, |named| cell.check_files(named))?;
-    let links = program.links();
-    // Libraries, too, may lie anywhere.
-    files.iter().chain(&links).try_for_each(|(place, _)| cell.check_place(place))?;
-    Ok(Cell { files, links, expected: program.expected(), ..cell })
+    Ok(Cell { expected: program.expected(), ..with_program(cell, program)? })
 }
 
 fn equipped(plan: &Prepared, time: GuestTime, job: Job, session: &mut Session<'_>) -> Result<Cell> {
     let (target, needs) = (&plan.plan().target, plan.needs());
-    if let Some(command) = &needs.command {
-        return Err(Failure::Unsupported(format!(
-            "{target} has no programs but latlab, and can't start '{command}': use --on native or \
-             --on ssh:HOST"
-        )));
+    let programs = needs.commands.iter().map(|words| Program::of_command(words, &plan.plan().with));
+    let programs = programs.collect::<Result<Vec<_>>>()?;
+    let equipped = cell(target, time, job, needs, session)?;
+    programs.iter().try_fold(equipped, with_program)
+}
+
+/// The cell with the files that a program needs.
+fn with_program(cell: Cell, program: &Program) -> Result<Cell> {
+    let files = program.files(cell.kernel.arch, |named| cell.check_files(named))?;
+    let links = program.links();
+    // Libraries, too, may lie anywhere.
+    files.iter().chain(&links).try_for_each(|(place, _)| cell.check_place(place))?;
+    let mut all = (cell.files.clone(), cell.links.clone());
+    all.0.extend(files);
+    all.1.extend(links);
+    for paths in [&mut all.0, &mut all.1] {
+        paths.sort();
+        paths.dedup();
     }
-    cell(target, time, job, needs, session)
+    Ok(Cell { files: all.0, links: all.1, ..cell })
 }
 
 fn cell(

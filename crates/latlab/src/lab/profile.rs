@@ -91,6 +91,25 @@ impl Profile {
     }
 }
 
+impl Profile {
+    /// Refuses a guest without a CPU, or with memory that QEMU does not take.
+    fn check_memory(&self) -> Result<()> {
+        let (name, memory) = (&self.name, self.memory);
+        if self.cpus == 0 || memory.0 < 128 << 20 {
+            let why = "a guest needs at least 1 CPU and 128MiB of memory";
+            return Err(failed(&format!("the profile {name}"), why));
+        }
+        if memory.0.is_multiple_of(1 << 20) {
+            return Ok(());
+        }
+        let why = format!(
+            "a guest's memory is a whole number of MiB, which {memory} is not: write {}MiB",
+            memory.0 >> 20
+        );
+        Err(failed(&format!("the profile {name}"), why))
+    }
+}
+
 /// How a profile differs on another architecture.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -140,8 +159,19 @@ pub(crate) fn shipped() -> Vec<Profile> {
 }
 
 /// The profile named after `lab:` or `vm:` on the command line: a shipped name, the name of an
-/// added kernel, or the path of a kernel or of a profile. `@arm64` after it chooses the architecture.
-pub(crate) fn find(name: &str, added: &[String]) -> Result<Profile> {
+/// added kernel, or the path of a kernel or of a profile. `@arm64` after it chooses the architecture,
+/// and then `,memory=2GiB` the guest's memory.
+pub(crate) fn find(whole: &str, added: &[String]) -> Result<Profile> {
+    let Some((name, memory)) = whole.rsplit_once(MEMORY) else { return of_arch(whole, added) };
+    let memory = memory.parse().map_err(|e| failed(whole, e))?;
+    let profile = Profile { memory, ..of_arch(name, added)? };
+    profile.check_memory().map(|()| profile)
+}
+
+/// What precedes the memory of a guest in the name of a profile.
+const MEMORY: &str = ",memory=";
+
+fn of_arch(name: &str, added: &[String]) -> Result<Profile> {
     match name.rsplit_once('@') {
         // A path may contain the character.
         Some((_, arch)) if name.contains('/') && Arch::named(arch).is_err() => usual(name, added),
@@ -183,19 +213,8 @@ pub(crate) fn read(name: &str, text: &str) -> Result<Profile> {
         failed(&format!("the profile {name}, line {line}"), e.message().replace('\n', " "))
     })?;
     profile.on.keys().try_for_each(|arch| Arch::named(arch).map(drop))?;
-    if profile.cpus == 0 || profile.memory.0 < 128 << 20 {
-        let why = format!("the profile {name}: a guest needs at least 1 CPU and 128MiB of memory");
-        return Err(Failure::Failed(why));
-    }
-    if !profile.memory.0.is_multiple_of(1 << 20) {
-        let (memory, whole) = (profile.memory, profile.memory.0 >> 20);
-        let why = format!(
-            "the profile {name}: a guest's memory is a whole number of MiB, which {memory} is not: \
-             write {whole}MiB"
-        );
-        return Err(Failure::Failed(why));
-    }
-    Ok(Profile { name: name.to_owned(), ..profile })
+    let profile = Profile { name: name.to_owned(), ..profile };
+    profile.check_memory().map(|()| profile)
 }
 
 #[cfg(test)]
@@ -232,6 +251,19 @@ mod tests {
         let error = kernel("monolithic@arm64").unwrap_err();
         assert!(matches!(&error, Failure::Unsupported(_)), "{error}");
         assert!(error.to_string().contains("rt@arm64, standard@arm64"), "{error}");
+    }
+
+    #[test]
+    fn find_gives_the_guest_the_memory_after_the_name() {
+        let memory = |name: &str| find(name, &[]).map(|profile| (profile.name, profile.memory.0));
+        assert_eq!(memory("rt"), Ok(("rt".to_owned(), 1 << 30)));
+        assert_eq!(memory("rt,memory=256MiB"), Ok(("rt".to_owned(), 256 << 20)));
+        assert_eq!(memory("rt@arm64,memory=2GiB"), Ok(("rt@arm64".to_owned(), 2 << 30)));
+        let said = |name: &str| memory(name).unwrap_err().to_string();
+        assert!(said("rt,memory=64MiB").contains("at least 1 CPU and 128MiB"));
+        assert!(said("rt,memory=1GB").contains("write 953MiB"));
+        assert!(said("rt,memory=much").starts_with("rt,memory=much: "));
+        assert!(said("rx,memory=2GiB").contains("there is no profile 'rx'"));
     }
 
     #[test]

@@ -50,6 +50,21 @@ pub(crate) fn exec(
     output: &mut Output<'_>,
 ) -> Result<u8> {
     let cell = prepare::program(target, program, time, session)?;
+    exit_code(cell, session, output)
+}
+
+/// Runs latlab in a guest with these words. `output` receives its output. Returns its exit code.
+pub(crate) fn command(
+    target: &str,
+    words: Vec<String>,
+    time: GuestTime,
+    session: &mut Session<'_>,
+    output: &mut Output<'_>,
+) -> Result<u8> {
+    exit_code(prepare::command(target, words, time, session)?, session, output)
+}
+
+fn exit_code(cell: Cell, session: &mut Session<'_>, output: &mut Output<'_>) -> Result<u8> {
     let answer = carry_out_one(cell, session, output)?;
     for line in &answer.complaints {
         output(Stream::Stderr, format!("latlab: the guest's kernel: {line}\n").as_bytes())?;

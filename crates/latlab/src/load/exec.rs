@@ -23,8 +23,8 @@ use std::io;
 /// fails in its first 200 ms ends the run; one that fails later ends the load, and the record says
 /// so. Its output is discarded, except the last lines of stderr for these messages. When the run
 /// ends, or latlab is killed, it gets SIGTERM and a second later SIGKILL, with its process group
-/// and all its descendants. Counts the programs that ended. A guest has no programs: see `latlab
-/// exec --on`.
+/// and all its descendants. Counts the programs that ended. A guest gets the program, its libraries and
+/// the files of `--with`, and starts it in `/`; of a shell's command, name the programs by `--with`.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Exec {
     /// Command to run, with its arguments: all the text to the end, commas included
@@ -55,7 +55,8 @@ impl Load for Exec {
     }
 
     fn needs(&self) -> Needs {
-        Needs { command: self.command.clone(), ..Needs::default() }
+        let words = self.command.iter().filter_map(|command| shlex::split(command));
+        Needs { commands: words.collect(), ..Needs::default() }
     }
 
     fn check(&self, _workers: u64) -> Result<()> {

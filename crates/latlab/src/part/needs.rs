@@ -14,8 +14,8 @@ pub(crate) struct Needs {
     pub(crate) folders: BTreeSet<PathBuf>,
     /// Kernel modules by name, unless they are built in.
     pub(crate) modules: BTreeSet<&'static str>,
-    /// A command that starts a program of the machine; a guest has none.
-    pub(crate) command: Option<String>,
+    /// Commands that start programs of the machine, each as its words; a guest gets the programs.
+    pub(crate) commands: Vec<Vec<String>>,
     /// Models of caches and TLBs, which only guests in instruction time have.
     pub(crate) models: bool,
     /// Hardware that not every guest gets.
@@ -56,7 +56,7 @@ impl Needs {
         self.interrupt |= other.interrupt;
         self.folders.extend(other.folders);
         self.modules.extend(other.modules);
-        self.command = self.command.or(other.command);
+        self.commands.extend(other.commands);
         self.models |= other.models;
         self.devices.extend(other.devices);
         self

@@ -70,6 +70,10 @@ impl Probe for Noise {
         false
     }
 
+    fn is_busy_loop(&self) -> bool {
+        true
+    }
+
     fn check(&self, _: &CpuList) -> Result<()> {
         if self.busy < self.period {
             return self.scheduling.check_pinned(Self::ABOUT.name);

@@ -71,14 +71,9 @@ impl Rig<'_> {
     /// measure another CPU.
     fn stop_on_offline_cpus(&mut self, coordination: &Coordination, cpu_sets: &[CpuList]) {
         let online = cpu::online(&Root::default());
-        if online.is_empty() {
-            return;
-        }
         for (index, cpus) in cpu_sets.iter().enumerate() {
-            let gone = cpus.minus(&online);
-            if !gone.is_empty() {
+            if !self.note_lost(cpus, &online).is_empty() {
                 coordination.stop(index);
-                self.lost = self.lost.iter().chain(gone.iter()).collect();
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::part::permission;
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Schedule;
 use latlab_core::time::Nanos;
+use latlab_sys::root::Root;
 use latlab_sys::sched::{self, Policy};
 use latlab_sys::{cpu, thread};
 use std::io;
@@ -89,7 +90,10 @@ pub(super) fn set_up(
     sched::set_policy(policy).map_err(|e| permission::refused(&wanted.policy, &e, INSTEAD))?;
     // The kernel admits a deadline task only if it may use every CPU of its root domain.
     if wanted.policy != "deadline" {
-        cpu::pin(cpus).map_err(|e| on_cpu("setting the CPU affinity", e))?;
+        cpu::pin(cpus).map_err(|e| match cpus.minus(&cpu::online(&Root::default())) {
+            gone if gone.is_empty() => on_cpu("setting the CPU affinity", e),
+            gone => failed(&format!("CPU {gone}"), "it went offline before it was measured"),
+        })?;
         let bound = cpu::allowed().map_err(|e| on_cpu("reading the CPU affinity", e))?;
         // The kernel leaves out CPUs that are offline or not in the thread's cpuset.
         if bound != *cpus {

@@ -44,11 +44,13 @@ fn run_samplers(
     let mut watch = NoDisplay;
     let mut rig = Rig::new(&plan, cpu::allowed().unwrap(), &signals, &mut watch);
     let (spans, pacing) = ([("a", "b")], Pacing::BackToBack(timeout));
-    let scheduling =
-        Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None };
-    let ended = rig.on_cpu_sets(&cpu_sets, "test", &spans, pacing, &scheduling, body);
+    let ended = rig.on_cpu_sets(&cpu_sets, "test", &spans, pacing, &ordinary(), body);
     let recorded = rig.measured.iter().map(|one| one.recording.series[0].0.recorded()).sum();
     (ended.map_err(|failure| failure.to_string()), recorded)
+}
+
+fn ordinary() -> Scheduling {
+    Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None }
 }
 
 /// When each sampler of a probe ran.
@@ -111,6 +113,33 @@ fn count_of_repetitions_ends_probe_and_interrupts_second_task() {
     assert_eq!((ended, recorded), (Ok(()), 100));
 }
 
+/// No machine has 8000 CPUs that are online, so those of such numbers have gone offline.
+#[test]
+fn cpu_that_is_offline_when_a_probe_starts_is_lost_and_the_others_are_measured() {
+    let signals = Signals::block().unwrap();
+    let mut watch = NoDisplay;
+    let mut measure = |cpus: &[u32]| {
+        let cpus = cpus.iter().copied().collect();
+        let plan = Plan::bare("", cpus, Length::Count(100));
+        let mut rig = Rig::new(&plan, cpu::allowed().unwrap(), &signals, &mut watch);
+        let (spans, pacing) = ([("a", "b")], Pacing::BackToBack(Nanos::from_secs(600)));
+        let ended = rig.on_each_cpu("test", &spans, pacing, &ordinary(), |sampler| {
+            while sampler.running() {
+                record(sampler);
+            }
+            Ok(())
+        });
+        let measured = rig.measured.iter().map(|one| one.cpus.to_string()).collect::<Vec<_>>();
+        (ended.map_err(|failure| failure.to_string()), measured, rig.lost.to_string())
+    };
+    let on = |measured: &str| vec![measured.to_owned()];
+    assert_eq!(measure(&[0]), (Ok(()), on("0"), String::new()));
+    assert_eq!(measure(&[0, 8000]), (Ok(()), on("0"), "8000".to_owned()));
+    assert_eq!(measure(&[0, 8000, 8001]), (Ok(()), on("0"), "8000-8001".to_owned()));
+    let gone = Err("test: CPU 8000 went offline before it was measured".to_owned());
+    assert_eq!(measure(&[8000]), (gone, vec![], "8000".to_owned()));
+}
+
 #[test]
 fn lost_wakeup_fails_probe() {
     let (ended, recorded) = undisturbed(|turns| {
@@ -153,11 +182,10 @@ fn finished_sampler_is_not_taken_for_stalled() {
 fn clock_set_ahead_does_not_end_measurement() {
     let years = Nanos::from_secs(1_600_000_000);
     let coordination = Coordination::new(1);
-    let runs_on = |length: Nanos, warm_up: Nanos, settable: bool| {
+    let runs_on = |interval: Nanos, length: Nanos, warm_up: Nanos, settable: bool| {
         let length = Length::For(length);
         let conditions = Conditions { length, warm_up, limit: Nanos::MAX, brief: false };
-        let interval = Some(Nanos::from_millis(1));
-        let mut sampler = Sampler::new(0, 1, interval, conditions, &coordination);
+        let mut sampler = Sampler::new(0, 1, Some(interval), conditions, &coordination);
         sampler.start_at(clock::now());
         if settable {
             sampler.set_settable_clock();
@@ -167,10 +195,11 @@ fn clock_set_ahead_does_not_end_measurement() {
         sampler.record_wakeup(due, due + years);
         sampler.running()
     };
-    let hour = Nanos::from_secs(3_600);
-    assert!(runs_on(hour, Nanos(0), true) && runs_on(hour, hour, true));
-    assert!(!runs_on(hour, Nanos(0), false), "periods that were missed have passed");
-    assert!(!runs_on(Nanos(1), Nanos(0), true), "its time has passed on the monotonic clock");
+    let (period, hour) = (Nanos::from_millis(1), Nanos::from_secs(3_600));
+    assert!(runs_on(period, hour, Nanos(0), true) && runs_on(period, hour, hour, true));
+    assert!(!runs_on(period, hour, Nanos(0), false), "periods that were missed have passed");
+    // Of a period, or less, the two clocks may differ.
+    assert!(!runs_on(hour, Nanos(1), Nanos(0), true), "its time has passed on both clocks");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::lab::{self, GuestTime, Program};
 use crate::part::{About, Describe};
 use crate::session::{Output, Session};
+use latlab_core::explain::verify::verify;
 
 pub(super) struct Lab;
 
@@ -28,6 +29,9 @@ impl Target for Lab {
     /// With QEMU's plugin, unless the plan asks for the kernel's own tracing.
     fn explain(&self, plan: &Prepared, session: &mut Session<'_>) -> Result<Outcome> {
         let explain = plan.plan().explain.clone().unwrap_or_default();
+        if explain.verify {
+            return verified(lab::explain(plan, session)?);
+        }
         if explain.traced {
             return self.run(std::slice::from_ref(plan), session).remove(0);
         }
@@ -52,4 +56,31 @@ impl Target for Lab {
     ) -> Result<u8> {
         lab::exec(name, program, GuestTime::Instructions, session, output)
     }
+
+    fn command(
+        &self,
+        name: &str,
+        words: Vec<String>,
+        session: &mut Session<'_>,
+        output: &mut Output<'_>,
+    ) -> Result<u8> {
+        lab::command(name, words, GuestTime::Instructions, session, output)
+    }
+}
+
+/// The outcome of a run that the recorder and the plugin have explained: a failure where they disagree.
+fn verified(mut outcome: Outcome) -> Result<Outcome> {
+    let (count, disagreements) = verify(&outcome.record);
+    if count == 0 {
+        let why = "no wake-up was explained, so nothing was compared: lower --above";
+        return Err(Failure::Failed(format!("{}: {why}", outcome.record.plan.target)));
+    }
+    if !disagreements.is_empty() {
+        let lines: Vec<String> = disagreements.iter().map(ToString::to_string).collect();
+        let why = format!("the recorder and the plugin disagree: {}", lines.join("; "));
+        outcome
+            .verdict
+            .get_or_insert(Failure::Failed(format!("{}: {why}", outcome.record.plan.target)));
+    }
+    Ok(outcome)
 }

@@ -22,7 +22,11 @@ impl Target for Native {
         })
     }
 
-    fn running(&self, _name: &str, _session: &mut Session<'_>) -> Result<Option<Machine>> {
-        Ok(Some(machine::read(&Root::default())))
+    fn running(&self, name: &str, session: &mut Session<'_>) -> Result<Option<Machine>> {
+        self.machine(name, session).map(Some)
+    }
+
+    fn machine(&self, _name: &str, _session: &mut Session<'_>) -> Result<Machine> {
+        Ok(machine::read(&Root::default()))
     }
 }

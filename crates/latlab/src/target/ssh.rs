@@ -11,15 +11,14 @@ pub(crate) mod host;
 use super::{Target, in_turn};
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
-use crate::message::{END, KEPT, Message, RECEIVED, Stream, Task, output_bytes};
+use crate::message::{END, KEPT, Message, RECEIVED, Task, output_bytes};
 use crate::part::{About, Describe};
-use crate::session::{Collected, Limit, Output, Session};
+use crate::session::{Limit, Output, Session};
 use connection::{Connection, Event};
 use host::Host;
 use latlab_core::machine::{Machine, TimeDomain};
 use latlab_core::plan::Plan;
 use latlab_core::record::Warning;
-use serde::Deserialize;
 use std::env::consts::ARCH;
 
 pub(super) struct Ssh;
@@ -35,22 +34,8 @@ impl Target for Ssh {
         in_turn(plans, session, |plan, session| carry_out(plan.plan(), session))
     }
 
-    /// Asks the host's own doctor.
     fn running(&self, name: &str, session: &mut Session<'_>) -> Result<Option<Machine>> {
-        /// In bytes, far more than a doctor prints.
-        const LONGEST: u64 = 16 << 20;
-        let (mut json, mut messages) = (Collected::at_most(LONGEST), Collected::at_most(LONGEST));
-        let mut keep = |stream, bytes: &[u8]| {
-            let kept = match stream {
-                Stream::Stdout => json.add(bytes),
-                Stream::Stderr => messages.add(bytes),
-            };
-            kept.map_err(|why| failed(name, format!("its doctor: {why}")))
-        };
-        let words = ["doctor", "--json"].map(str::to_owned).to_vec();
-        let code = self.command(name, words, session, &mut keep)?;
-        let machine = diagnosed(code, json.bytes(), messages.bytes());
-        machine.map(Some).map_err(|why| failed(name, format!("its doctor: {why}")))
+        self.machine(name, session).map(Some)
     }
 
     fn command(
@@ -62,29 +47,6 @@ impl Target for Ssh {
     ) -> Result<u8> {
         with_agent(name, session, |agent| agent.execute(words, output))
     }
-}
-
-/// What `latlab doctor --json` prints, without its findings.
-#[derive(Deserialize)]
-struct Diagnosis {
-    machine: Machine,
-}
-
-/// The machine in the output of a doctor that ended with `code`, which is 1 where findings are severe;
-/// otherwise the reason why it has none.
-pub(crate) fn diagnosed(
-    code: u8,
-    json: &[u8],
-    messages: &[u8],
-) -> std::result::Result<Machine, String> {
-    if code > 1 {
-        let messages = String::from_utf8_lossy(messages);
-        let last = messages.lines().rfind(|line| !line.trim().is_empty());
-        let last = last.map(|line| line.trim_start_matches("latlab: ").to_owned());
-        return Err(last.unwrap_or_else(|| format!("it ended with {code}")));
-    }
-    let diagnosis: Diagnosis = serde_json::from_slice(json).map_err(|e| e.to_string())?;
-    Ok(diagnosis.machine)
 }
 
 /// The script of the shell on the host, without single quotes and new lines, which not every login
@@ -205,7 +167,7 @@ impl Agent<'_, '_> {
                 format!("no connection to {host}: {why}; try it by hand with: {}", host.command())
             })?;
             if let Some(why) = line.strip_prefix(NOWHERE) {
-                let why = why.trim_end_matches("; ");
+                let why = why.trim_end_matches([';', ' ']);
                 return Err(Failure::Failed(format!(
                     "{host} has no folder for latlab: {why}; set TMPDIR there to another one, or make room"
                 )));
@@ -361,7 +323,6 @@ fn check_machine(host: &Host, system: &str, machine: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn folder_that_a_shell_would_take_for_commands_is_refused() {
@@ -390,16 +351,5 @@ mod tests {
             );
             assert!(sentence.contains(&format!("{folder:?}")), "{sentence}");
         }
-    }
-
-    #[test]
-    fn doctor_that_fails_is_reported_with_its_last_message() {
-        let json = json!({ "machine": Machine::default(), "findings": [] }).to_string();
-        let said = |code, messages: &str| diagnosed(code, json.as_bytes(), messages.as_bytes());
-        assert_eq!(said(0, ""), Ok(Machine::default()));
-        assert_eq!(said(1, "latlab: 1 severe finding\n"), Ok(Machine::default()));
-        let messages = "latlab: restored ksm\nlatlab: /sys: no memory\n\n";
-        assert_eq!(said(2, messages), Err("/sys: no memory".to_owned()));
-        assert_eq!(said(3, "\n"), Err("it ended with 3".to_owned()));
     }
 }

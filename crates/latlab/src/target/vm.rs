@@ -37,6 +37,17 @@ impl Target for Vm {
         let accel = choose_accel(name, session)?;
         lab::exec(name, program, GuestTime::Wall(accel), session, output)
     }
+
+    fn command(
+        &self,
+        name: &str,
+        words: Vec<String>,
+        session: &mut Session<'_>,
+        output: &mut Output<'_>,
+    ) -> Result<u8> {
+        let accel = choose_accel(name, session)?;
+        lab::command(name, words, GuestTime::Wall(accel), session, output)
+    }
 }
 
 /// The time of a plan's guest. Its architecture decides whether KVM can run it.

@@ -3,7 +3,10 @@
 
 mod left;
 mod memory;
+mod named;
+mod ordinary;
 mod places;
+mod verdicts;
 
 use crate::program::{
     LATLAB, Missing, Output, Running, entries, field, in_mount_namespace, latlab, lock_machine,
@@ -43,7 +46,7 @@ const FAULTS: [Fault; 16] = [
 /// what it has to say about it.
 const CAUSES: [(&str, &str, &str); 9] = [
     ("fault", "fault", "page fault in touch_pages (overruns.c:"),
-    ("mutex", "blocked", "without priority inheritance, ended by overruns ["),
+    ("mutex", "blocked", "without priority inheritance held by overruns ["),
     ("kernel-mutex", "kernel-lock", "asleep on mutex latlab_mutex [latlab] held by overruns (pid "),
     ("preemption-off", "non-preemptible", "in latlab_preemption_off [latlab]"),
     ("program", "program", "the program itself"),
@@ -208,7 +211,12 @@ fn verdicts_hold_on_linux_7_3() {
     // report.
     for (kind, count, left_out) in [("none", 180, 10), ("busy", 180, 10), ("calls", 600, 300)] {
         let correct = check(kind);
-        assert_eq!(correct.code(), Some(0), "{correct:?}");
+        // With so many cycles left out, there may be no verdict.
+        let is_right = match correct.code() {
+            Some(5) => kind == "calls",
+            code => code == Some(0),
+        };
+        assert!(is_right, "{correct:?}");
         let correct = report(&correct);
         assert!(breaches(&correct).is_empty(), "{correct:?}");
         // In these guests the order of events depends on the build. A task that is preempted while it records

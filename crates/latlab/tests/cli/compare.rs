@@ -97,7 +97,9 @@ fn turns_end_where_runs_are_too_short_for_a_verdict() {
     let output = latlab(&format!("ab {side} 15 {side} 15"));
     assert_eq!(output.code(), Some(2), "{output:?}");
     assert!(output.stderr.contains("pair 1 of at most 10\n"), "{output:?}");
-    assert!(output.stderr.contains("the runs are too short for a verdict"), "{output:?}");
+    let why = "the runs are too short for a verdict, which needs ten samples above a quantile";
+    let remedy = "give A --count ";
+    assert!([why, remedy].iter().all(|part| output.stderr.contains(part)), "{output:?}");
     assert!(output.stdout.starts_with("Ended early, after 1 of 10 pairs."), "{output:?}");
 }
 

@@ -76,3 +76,11 @@ fn missing_program_is_refused_in_one_sentence() {
     absent.assert_refused(2, &["no-such-program", "No such file"]);
     latlab("exec -- /etc").assert_refused(2, &["/etc", "Permission denied"]);
 }
+
+#[test]
+fn long_output_arrives_from_a_guest_with_threaded_interrupts() {
+    let output = latlab("exec --on lab:v6.1-rt -- seq 40000");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let lines = (1..=40_000).map(|line| format!("{line}\n")).collect::<String>();
+    assert!(output.stdout == lines, "{} of {} bytes", output.stdout.len(), lines.len());
+}

@@ -3,9 +3,11 @@
 mod always;
 mod kernels;
 mod microscope;
+mod running;
 mod shown;
 mod throttles;
 mod truth;
+mod waited;
 mod watched;
 
 use latlab_core::record::Record;

@@ -378,3 +378,42 @@ fn guests_with_several_cpus_lack_cmpxchg16b() {
     };
     assert_eq!((has_it(1), has_it(2)), (Some(0), Some(1)));
 }
+
+/// The file is one of this machine, at its path here; the guest has twice the usual memory.
+#[test]
+fn command_is_a_load_in_a_guest_that_has_its_program_and_files() {
+    let folder = folder();
+    let file = folder.path().join("text");
+    fs::write(&file, "seen").expect("the folder can be written");
+    let load = format!("exec:grep seen {}", file.display());
+    let words = "run cyclic --on lab:rt,memory=2GiB --count 50 --json --load";
+    let with = |more: &[&str]| run(command(words).arg(&load).args(more));
+    let output = with(&["--with", &file.display().to_string()]);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
+    assert!(record.work[0].done > 0, "{record:?}");
+    assert_eq!((record.plan.target.as_str(), record.plan.with.len()), ("lab:rt,memory=2GiB", 1));
+    let without = with(&[]);
+    assert!(without.stderr.contains("failed"), "grep has no file to read: {without:?}");
+    let refused = |words: &str| latlab(&format!("run --with /etc/hostname {words}"));
+    refused("--load exec:true").assert_refused(2, &["--with has no effect", "native"]);
+    refused("--on lab:rt --load cpu").assert_refused(2, &["--with has no effect", "exec:"]);
+}
+
+/// The profile `standard` has no high-resolution timers; this machine's findings are others.
+#[test]
+fn doctor_examines_a_guest() {
+    let output = latlab("doctor --on lab:standard --json");
+    assert_eq!(output.code(), Some(1), "{output:?}");
+    let found: serde_json::Value = serde_json::from_str(&output.stdout).expect("it is JSON");
+    let codes: Vec<_> =
+        found["findings"].as_array().into_iter().flatten().map(|one| &one["code"]).collect();
+    for code in ["coarse-timers", "no-preempt-rt", "preemption-model"] {
+        assert!(codes.iter().any(|found| *found == code), "{code}: {codes:?}");
+    }
+    let text = latlab("doctor --on lab:rt");
+    assert!(text.stdout.starts_with("Linux 6.12"), "{text:?}");
+    assert!(!text.stdout.contains("no-preempt-rt"), "{text:?}");
+    latlab("doctor --on native --cold").assert_refused(2, &["--cold"]);
+    latlab("doctor --on lab:none").assert_refused(2, &["there is no profile 'none'"]);
+}

@@ -219,13 +219,34 @@ fn program_in_guest_is_scanned_by_copied_latlab() {
 }
 
 #[test]
+fn program_without_marks_is_scanned_as_a_whole() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let output = run(command(&format!("scan {COARSE} --whole --")).arg("true"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
+    let [scan] = record.scans.as_slice() else { panic!("{output:?}") };
+    assert_eq!(
+        (&scan.call.params["command"][0], &scan.call.params["window"]),
+        (&"true".into(), &"run".into())
+    );
+    assert_consistent(scan);
+    let whole = |words: &[&str]| run(command("scan --for 5s --whole --").args(words));
+    whole(&["false"]).assert_refused(2, &["false failed"]);
+    whole(&["/nonexistent/program"]).assert_refused(2, &["/nonexistent/program", "not found"]);
+    run(&mut command("scan --whole fork")).assert_refused(2, &["COMMAND"]);
+}
+
+#[test]
 fn program_without_marks_is_refused_with_instructions() {
     if !root() {
         return;
     }
     let script = |text: &str| run(command("scan --for 5s -- sh -c").arg(text));
     let how = ["LATLAB_SCAN", "write(fd, \"b\", 1)"];
-    script("exit 0").assert_refused(2, &how);
+    script("exit 0").assert_refused(2, &[how[0], how[1], "--whole"]);
     script("sleep 100").assert_refused(2, &["no mark within", how[0], how[1]]);
     script("printf b >&$LATLAB_SCAN; exit 7").assert_refused(2, &["within its window", "7"]);
     script("exit 7").assert_refused(2, &["sh failed", "7"]);

@@ -111,5 +111,6 @@ fn explained() -> Explained {
         lost: 7,
         missing: vec!["page faults: this kernel has no event for them".to_owned()],
         history: None,
+        running: Vec::new(),
     }
 }

@@ -5,10 +5,21 @@ use super::*;
 impl Script {
     /// A system call on a device; `takes` is its sleep, 0 for none.
     fn on_device(&mut self, call: &'static str, descriptor: u64, takes: u64) {
-        let file = Some(File { kind: FileKind::Device, name: "spidev".to_owned() });
+        let file = Some(File { kind: FileKind::Device, name: "spidev".to_owned(), peer: None });
         let (arguments, time) = ([descriptor, 0, 0, 0, 0, 0], Nanos(0));
         let locks = Locks { future: true, any: true };
-        self.add(1, EventKind::Enter { call, arguments, time, file, locks, stack: Some(1) });
+        self.add(
+            1,
+            EventKind::Enter {
+                call,
+                arguments,
+                time,
+                file,
+                lock: Lock::default(),
+                locks,
+                stack: Some(1),
+            },
+        );
         if takes > 0 {
             self.sleep(self.now + takes, (120, WakeContext::Interrupt));
         }
@@ -83,10 +94,21 @@ fn timer_that_is_read_after_epoll_makes_no_cycle() {
         script.call("epoll_wait", [3, 0, 0, 0, 0, 0], Nanos(0));
         script.sleep(script.now + 900, (120, WakeContext::Interrupt));
         script.add(1, LEAVE);
-        let file = Some(File { kind: FileKind::Timer(1), name: "timerfd".to_owned() });
+        let file = Some(File { kind: FileKind::Timer(1), name: "timerfd".to_owned(), peer: None });
         let (arguments, locks) = ([4, 0, 0, 0, 0, 0], Locks { future: true, any: true });
         let time = Nanos(0);
-        script.add(1, EventKind::Enter { call: "read", arguments, time, file, locks, stack: None });
+        script.add(
+            1,
+            EventKind::Enter {
+                call: "read",
+                arguments,
+                time,
+                file,
+                lock: Lock::default(),
+                locks,
+                stack: None,
+            },
+        );
         script.add(1, LEAVE);
     }
     let report = script.judge.report(&mut |_, _| Vec::new(), &|_| false);

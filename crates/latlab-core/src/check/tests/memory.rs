@@ -103,7 +103,18 @@ fn memory_that_was_mapped_before_the_lock_has_to_be_locked() {
             let (call, arguments) = ("clock_nanosleep", [1, 1, 0, 0, 0, 0]);
             let (time, file, stack) = (Nanos(cycle * PERIOD * US), None, None);
             let locks = Locks { future, any };
-            script.add(1, EventKind::Enter { call, arguments, time, file, locks, stack });
+            script.add(
+                1,
+                EventKind::Enter {
+                    call,
+                    arguments,
+                    time,
+                    file,
+                    lock: Lock::default(),
+                    locks,
+                    stack,
+                },
+            );
             script.sleep(cycle * PERIOD, (120, WakeContext::Interrupt));
             script.add(1, LEAVE);
             if cycle == 1 {

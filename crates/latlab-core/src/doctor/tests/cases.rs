@@ -56,6 +56,12 @@ pub(super) fn cases() -> Vec<(&'static str, &'static str, Value)> {
         ("tick-rate", "info", json!({"hz": 100})),
         ("tick-stops-when-idle", "medium", config("CONFIG_NO_HZ_IDLE")),
         ("nohz-full", "medium", json!({"isolation": {"nohz_full": "1"}})),
+        ("nohz-full", "high", {
+            let clock = json!({"clocksource": "hpet", "processor": {"arch": "x86_64"}});
+            let mut machine = json!({"isolation": {"nohz_full": "1"}});
+            merge(&mut machine, &clock);
+            machine
+        }),
         ("debug-options", "high", config("CONFIG_PROVE_LOCKING")),
         ("debug-options", "high", config("CONFIG_KASAN")),
         ("latency-tracers", "high", config("CONFIG_IRQSOFF_TRACER")),
@@ -125,6 +131,8 @@ pub(super) fn cases() -> Vec<(&'static str, &'static str, Value)> {
             json!({"cpus": "0-1", "scheduling": {"timer_migration": true}}),
         ),
         ("numa-balancing", "medium", json!({"scheduling": {"numa_balancing": 1}})),
+        ("slice-extension", "medium", config("CONFIG_RSEQ_SLICE_EXTENSION")),
+        ("proxy-execution", "info", config("CONFIG_SCHED_PROXY_EXEC")),
         ("isolated-sibling", "high", {
             let mut machine = isolated(json!({}));
             merge(&mut machine, &json!({"siblings": {"2": "0,2", "3": "3"}}));
@@ -186,6 +194,18 @@ pub(super) fn innocent() -> Vec<(&'static str, Value)> {
             "rt-rivals",
             json!({"scheduling": {"rt_threads": [{"comm": "irq/9-acpi", "pid": 7,
             "tid": 7, "policy": "fifo", "priority": 50, "kernel": true}]}}),
+        ),
+        (
+            "slice-extension",
+            json!({"preempt": "rt", "config": {"CONFIG_RSEQ_SLICE_EXTENSION": "y"}}),
+        ),
+        (
+            "slice-extension",
+            json!({"config": {"CONFIG_RSEQ_SLICE_EXTENSION": "y"}, "cmdline": "rseq_slice_ext=off"}),
+        ),
+        (
+            "proxy-execution",
+            json!({"config": {"CONFIG_SCHED_PROXY_EXEC": "y"}, "cmdline": "sched_proxy_exec=0"}),
         ),
         ("isolated-callbacks", json!({"isolation": {"isolated": "1", "rcu_nocbs": "1"}})),
         (

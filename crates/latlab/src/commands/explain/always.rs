@@ -76,8 +76,11 @@ impl Recording {
         let above = options.above.unwrap_or(ABOVE);
         let folder = options.out.as_deref().map(|path| Folder::open(path, options.keep));
         let machine = machine::read(&Root::default());
-        let explain =
-            ExplainPlan { above: Some(above), watch: Some(options.watched.clone()), traced: false };
+        let explain = ExplainPlan {
+            above: Some(above),
+            watch: Some(options.watched.clone()),
+            ..ExplainPlan::default()
+        };
         let plan = Plan::bare("native", CpuList::default(), Length::For(Nanos(0)));
         let recorder = FlightRecorder::start(&options.watched, above, &machine)?;
         format::say(&format!("watching for wake-ups later than {above}; end with Ctrl-C"));

@@ -8,7 +8,7 @@ use super::table::{number, section, words};
 use crate::format::check::{self, causes, leading, own_part, share};
 use crate::format::{grouped, micro, printable};
 use latlab_core::check::{
-    BreachReport, CyclePart, MarkedPart, Report, ThreadReport, WorstCycle, some_of,
+    BreachReport, CyclePart, MarkedPart, Report, Spread, ThreadReport, WorstCycle, some_of,
 };
 use latlab_core::time::Nanos;
 use maud::{Markup, html};
@@ -32,7 +32,7 @@ const BREACH: &str = "#d64550";
 
 const LANES: [Lane; 5] = [
     Lane { name: "until it ran", colour: "#e08a1e", holds: |part| part.waking },
-    Lane { name: "program", colour: "#3b7dd8", holds: |part| part.cause == "program" },
+    Lane { name: "program", colour: "#3b7dd8", holds: is_program },
     Lane { name: "other task, or asleep", colour: "#8a5fbf", holds: is_absence },
     Lane { name: "calls, faults, interrupts", colour: "#2a9d8f", holds: is_within },
     Lane { name: "breaches", colour: BREACH, holds: |part| part.rule.is_some() },
@@ -58,12 +58,12 @@ fn header(name: &str, report: &Report) -> Markup {
     html! {
         p class="verdict" {
             span { (printable(&report.program)) } " " (check::verdict(report, &[]))
-            @for line in report.threads.iter().filter_map(leading) { " " small { (line) } }
+            @for line in report.threads.iter().flat_map(leading) { " " small { (line) } }
         }
         p class="origin" { (name) " · " (report.kernel) }
         @if !report.without_cycle.is_empty() {
             p class="note" {
-                "Not judged: real-time threads without a cycle: "
+                "Not judged: threads without a cycle: "
                 (printable(&some_of(&report.without_cycle)))
             }
         }
@@ -71,6 +71,14 @@ fn header(name: &str, report: &Report) -> Markup {
             p class="note" {
                 "Not judged: all cycles are in the warm-up: "
                 (printable(&some_of(&report.in_warm_up)))
+            }
+        }
+        @for finding in &report.findings {
+            p class="note" {
+                (check::level(finding.level)) " " (finding.rule) ": "
+                (printable(&check::line(finding))) ". "
+                @for detail in &finding.details { (printable(detail)) ". " }
+                (finding.rule.remedy())
             }
         }
         @for note in &report.notes { p class="note" { (printable(note)) } }
@@ -165,11 +173,16 @@ fn marked_block(part: &MarkedPart, end: Nanos) -> Block {
 }
 
 fn is_absence(part: &CyclePart) -> bool {
-    !part.waking && ["preempted", "throttled", "blocked", "kernel-lock"].contains(&&*part.cause)
+    let all = ["preempted", "throttled", "stopped", "blocked", "kernel-lock"];
+    !part.waking && all.contains(&&*part.cause)
+}
+
+fn is_program(part: &CyclePart) -> bool {
+    part.cause.starts_with("program")
 }
 
 fn is_within(part: &CyclePart) -> bool {
-    !part.waking && part.cause != "program" && !is_absence(part)
+    !part.waking && !is_program(part) && !is_absence(part)
 }
 
 fn block(part: &CyclePart, colour: &'static str, end: Nanos) -> Block {
@@ -177,7 +190,7 @@ fn block(part: &CyclePart, colour: &'static str, end: Nanos) -> Block {
     Block {
         place: (percent(part.from, end), percent(part.length, end).max(0.3)),
         colour,
-        shade: if part.cause == "program" { Shade::Half } else { Shade::Full },
+        shade: if is_program(part) { Shade::Half } else { Shade::Full },
         title: title(part),
         text: String::new(),
     }
@@ -285,11 +298,11 @@ fn breach(breach: &BreachReport) -> Vec<String> {
 
 fn times(thread: &ThreadReport) -> Markup {
     let columns = [words("Time"), number("min"), number("median"), number("max")];
-    let cycle = &thread.cycle;
-    let rows =
-        [("latency", cycle.latency), ("running", cycle.running), ("response", cycle.response)];
-    let rows = rows.map(|(name, spread)| {
-        let [min, median, max] = [spread.min, spread.median, spread.max].map(micro);
+    let rows = check::times(&thread.cycle).map(|(name, spread)| {
+        let [min, median, max] = match spread {
+            Some(Spread { min, median, max }) => [min, median, max].map(micro),
+            None => ["unknown"; 3].map(str::to_owned),
+        };
         vec![name.to_owned(), min, median, max]
     });
     section(Level::Subsection, "Times of the cycle", "", &columns, &rows)

@@ -12,12 +12,14 @@ use super::Scope;
 use super::drawing::{Block, Drawing, GREY, NARROWEST, Row, Shade, percent};
 use super::figure::{Level, figure};
 use super::table::{number, per_record, words};
-use crate::format::explained::{culprit_in, lateness, notes, share};
+use crate::format::explained::{culprit_and_function, culprit_in, lateness, notes, share};
 use crate::format::picture::COLOURS;
 use crate::format::{grouped, micro};
 use latlab_core::record::explained::Explained;
+use latlab_core::record::running::{RunningThread, Taken};
 use latlab_core::record::{Record, Sample};
 use latlab_core::time::Nanos;
+use latlab_core::verdict;
 use maud::{Markup, html};
 
 /// The figures of all records.
@@ -85,10 +87,21 @@ pub(super) fn tables(scope: Scope<'_>) -> Markup {
         number("worst"),
     ];
     let programs = [words("program"), number("runs"), number("total")];
+    let sources = [
+        words("thread"),
+        number("CPU"),
+        words("source"),
+        words("culprit"),
+        number("times"),
+        number("total"),
+        number("share"),
+        number("longest"),
+    ];
     html! {
         (per_record(scope, "Causes of late wake-ups", &causes, |record| {
             record.explained.as_ref().map(|explained| rows(record, explained)).unwrap_or_default()
         }))
+        (per_record(scope, "What took the CPU from threads that were to run", &sources, running))
         (per_record(scope, "Tracing overhead", &programs, overhead))
         (per_record(scope, "Limitations", &[words("reason")], |record| {
             let missing = record.explained.iter().flat_map(|explained| &explained.missing);
@@ -118,6 +131,26 @@ fn rows(record: &Record, explained: &Explained) -> Vec<Vec<String>> {
         String::new(),
     ];
     causes.chain((explained.late > 0).then_some(rest)).collect()
+}
+
+fn running(record: &Record) -> Vec<Vec<String>> {
+    let threads = record.explained.iter().flat_map(|explained| &explained.running);
+    let of = |thread: &RunningThread| {
+        let row = |taken: &Taken| {
+            vec![
+                thread.name.clone(),
+                taken.cpu.to_string(),
+                taken.cause.clone(),
+                culprit_and_function(&taken.cause, &taken.culprit, taken.function.as_deref()),
+                grouped(taken.count),
+                micro(taken.total),
+                verdict::percent(taken.total, thread.awake()),
+                micro(taken.longest),
+            ]
+        };
+        thread.taken.iter().map(row).collect::<Vec<_>>()
+    };
+    threads.flat_map(of).collect()
 }
 
 fn overhead(record: &Record) -> Vec<Vec<String>> {

@@ -1,6 +1,6 @@
 //! Explanations as text for a terminal: shares of the causes, and time lines of the worst wake-ups.
 
-use super::plain_table;
+use super::{plain_table, running};
 use crate::format::explained::{culprit_in, lateness, notes, share};
 use crate::format::table::fitted;
 use crate::format::width::Width;
@@ -10,6 +10,7 @@ use latlab_core::explain::terms::{Term, Terms};
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Charge, Record, Sample};
 use latlab_core::time::Nanos;
+use latlab_core::verdict;
 use std::fmt::Write as _;
 
 /// Most shares shown; the record has more.
@@ -35,10 +36,16 @@ const STACK: (usize, usize) = (23, 100);
 /// all segments if it is `verbose`; nothing if the record has no explanation.
 pub(super) fn summary(record: &Record, verbose: bool, width: Width) -> String {
     let Some(explained) = &record.explained else { return String::new() };
-    let mut text = format!("\n{}\n", lateness(explained, |time| time.to_string()));
+    let mut text = running::tables(record, verbose, width);
+    // Of threads that never slept there is no wake-up to be late.
+    if explained.late > 0 || explained.running.is_empty() {
+        let _ = write!(text, "\n{}\n", lateness(explained, |time| time.to_string()));
+    }
     if explained.late > 0 {
         text += &causes(record, explained, verbose, width);
-        let _ = writeln!(text, "all late wake-ups: {}", explained.terms());
+        let all =
+            if verdict::is_of_gaps(explained) { "all these gaps" } else { "all late wake-ups" };
+        let _ = writeln!(text, "{all}: {}", explained.terms());
     }
     for note in notes(record, |time| time.to_string()) {
         let _ = writeln!(text, "{note}");
@@ -84,8 +91,8 @@ fn causes(record: &Record, explained: &Explained, verbose: bool, width: Width) -
 }
 
 /// Time line of a wake-up from the time it was due to the time it ran, with a line for each segment
-/// and the kernel's stack below it. Unless it is `verbose`, short segments are summed up, and those
-/// of the same culprit are one line.
+/// and the kernel's stack below it. Unless it is `verbose`, segments of the same culprit are one line,
+/// and what is short then is summed up.
 fn time_line(record: &Record, sample: &Sample, verbose: bool, width: Width) -> String {
     let length = width.at_most(OTHERS + LENGTH).saturating_sub(OTHERS).max(8);
     let mut text = format!(
@@ -98,11 +105,9 @@ fn time_line(record: &Record, sample: &Sample, verbose: bool, width: Width) -> S
     let charges = sample.causes.iter().map(|charge| (Term::of(&charge.cause), charge.ns));
     let terms = Terms::of(charges, sample.unexplained.unwrap_or_default());
     let _ = writeln!(text, "{:>20}  = {terms}", sample.latency.to_string());
-    let is_long = |charge: &&Charge| verbose || charge.ns.0 >= sample.latency.0 / SHORT;
-    let (long, short): (Vec<_>, Vec<_>) = sample.causes.iter().partition(is_long);
-    let alike = |a: &&Charge, b: &&Charge| !verbose && is_alike(a, b);
+    let (lines, short) = if verbose { (single(sample), Vec::new()) } else { joined(sample) };
     let mut shown: Option<&[String]> = None;
-    for charges in long.chunk_by(alike) {
+    for charges in &lines {
         text += &segment(record, sample, charges, length);
         let functions = &charges[0].stack;
         if functions.len() > 1 && shown != Some(functions) {
@@ -118,6 +123,38 @@ fn time_line(record: &Record, sample: &Sample, verbose: bool, width: Width) -> S
     text
 }
 
+fn single(sample: &Sample) -> Vec<Vec<&Charge>> {
+    sample.causes.iter().map(|charge| vec![charge]).collect()
+}
+
+/// The lines of a sample, and the segments that are too short for one. Long neighbours of one culprit
+/// are one line. Interrupts and other tasks may cut a wait into many pieces: short ones of one culprit
+/// are a line together if they are long, or belong to the one that it has.
+fn joined(sample: &Sample) -> (Vec<Vec<&Charge>>, Vec<&Charge>) {
+    let is_long = |time: Nanos| time.0 >= sample.latency.0 / SHORT;
+    let (long, pieces): (Vec<_>, Vec<_>) =
+        sample.causes.iter().partition(|charge| is_long(charge.ns));
+    let neighbours = long.chunk_by(|a, b| is_alike(a, b));
+    let mut lines: Vec<Vec<&Charge>> = neighbours.map(<[_]>::to_vec).collect();
+    let mut of_pieces: Vec<Vec<&Charge>> = Vec::new();
+    for piece in pieces {
+        let mut alike =
+            lines.iter_mut().chain(&mut of_pieces).filter(|line| is_alike(line[0], piece));
+        match alike.next() {
+            Some(line) => line.push(piece),
+            None => of_pieces.push(vec![piece]),
+        }
+    }
+    let (long, short): (Vec<_>, Vec<_>) =
+        of_pieces.into_iter().partition(|line| is_long(total(line)));
+    lines.extend(long);
+    for line in &mut lines {
+        line.sort_by_key(|charge| charge.from);
+    }
+    lines.sort_by_key(|line| line[0].from);
+    (lines, short.concat())
+}
+
 fn is_alike(a: &Charge, b: &Charge) -> bool {
     (&a.cause, &a.culprit, &a.stack) == (&b.cause, &b.culprit, &b.stack)
 }
@@ -126,10 +163,9 @@ fn total(charges: &[&Charge]) -> Nanos {
     charges.iter().fold(Nanos(0), |sum, charge| sum + charge.ns)
 }
 
-/// One line of a time line of this length: segments with the same culprit, from the first to the
-/// last.
+/// One line of a time line of this length: segments with the same culprit.
 fn segment(record: &Record, sample: &Sample, charges: &[&Charge], length: usize) -> String {
-    let (first, last) = (charges[0], charges[charges.len() - 1]);
+    let first = charges[0];
     let function = names::culprit(&first.stack);
     let longest = charges.iter().map(|charge| charge.ns).max().unwrap_or_default();
     let culprit = culprit_in(record, (&first.cause, &first.culprit), function, longest);
@@ -137,7 +173,7 @@ fn segment(record: &Record, sample: &Sample, charges: &[&Charge], length: usize)
         "{:>9}{:>11}  |{}| {:<17} {culprit}",
         first.from.to_string(),
         total(charges).to_string(),
-        bar((first.from, last.from + last.ns), sample.latency, length),
+        bar(charges, sample.latency, length),
         printable(&first.cause),
     );
     format!("{}\n", line.trim_end())
@@ -159,16 +195,19 @@ fn stack(functions: &[String], length: usize) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Draws a segment on a time line of this length, at least one character long.
-fn bar((from, to): (Nanos, Nanos), latency: Nanos, length: usize) -> String {
+/// Draws segments on a time line of this length, each at least one character long.
+fn bar(charges: &[&Charge], latency: Nanos, length: usize) -> String {
     let place = |Nanos(time)| {
         let place = u128::from(time) * length as u128 / u128::from(latency.0.max(1));
         usize::try_from(place).unwrap_or(length).min(length)
     };
-    let begin = place(from).min(place(Nanos(u64::MAX)) - 1);
-    let end = place(to).max(begin + 1);
-    let rest = place(Nanos(u64::MAX)) - end;
-    format!("{}{}{}", " ".repeat(begin), "#".repeat(end - begin), " ".repeat(rest))
+    let mut line = vec![' '; length];
+    for charge in charges {
+        let begin = place(charge.from).min(length - 1);
+        let end = place(charge.from + charge.ns).max(begin + 1);
+        line[begin..end].fill('#');
+    }
+    line.into_iter().collect()
 }
 
 /// Returns the overhead of tracing.
@@ -310,9 +349,60 @@ mod tests {
         assert_parts(&summary(&record, true, Width::UNLIMITED), &["175 us 175 us |"]);
     }
 
+    /// A sample whose first charge is this wait, cut by ticks into as many pieces as fit.
+    fn cut_by_ticks(pieces: u64, tick: Nanos) -> Record {
+        let mut record = sample_explained::record();
+        record.worst.truncate(1);
+        let sample = &mut record.worst[0];
+        let charge = sample.causes[0].clone();
+        let handler = Charge {
+            cause: "interrupt".to_owned(),
+            culprit: "timer interrupt".to_owned(),
+            stack: Vec::new(),
+            ns: tick,
+            ..charge.clone()
+        };
+        let each = Nanos(sample.latency.0 / pieces);
+        let nth = |n: u64| {
+            let from = Nanos(n * each.0);
+            let waits = Charge { from: from + tick, ns: each - tick, ..charge.clone() };
+            [Charge { from, ..handler.clone() }, waits]
+        };
+        sample.causes = (0..pieces).flat_map(nth).collect();
+        let charged = sample.causes.iter().fold(Nanos(0), |sum, charge| sum + charge.ns);
+        sample.unexplained = Some(sample.latency - charged);
+        record
+    }
+
+    #[test]
+    fn wait_that_ticks_cut_into_short_pieces_is_one_line() {
+        for pieces in [3, 50, 500] {
+            let record = cut_by_ticks(pieces, Nanos(1));
+            let text = summary(&record, false, Width::UNLIMITED);
+            let culprit = record.worst[0].causes[1].culprit.as_str();
+            assert_eq!(text.matches(culprit).count(), 1, "{pieces}: {text}");
+            let line = text.lines().find(|line| line.contains(culprit)).expect("it is there");
+            assert!(line.contains(&format!("|{}", "#".repeat(LENGTH - 1))), "{line}");
+            assert!(
+                line.contains(&(record.worst[0].latency - Nanos(pieces)).to_string()),
+                "{line}"
+            );
+            assert_parts(&text, &[&format!("| {pieces} shorter segments")]);
+        }
+        // What is long together has a line of its own.
+        let text = summary(&cut_by_ticks(500, Nanos(100)), false, Width::UNLIMITED);
+        assert!(text.contains("timer interrupt") && !text.contains("shorter"), "{text}");
+    }
+
     #[test]
     fn bars_match_time_of_segments() {
-        let bar = |from, to| bar((Nanos(from), Nanos(to)), Nanos(400), LENGTH);
+        let charge = |from: u64, to: u64| Charge {
+            from: Nanos(from),
+            ns: Nanos(to - from),
+            ..sample_explained::record().worst[0].causes[0].clone()
+        };
+        let bars = |charges: &[&Charge]| bar(charges, Nanos(400), LENGTH);
+        let bar = |from, to| bars(&[&charge(from, to)]);
         assert_eq!(bar(0, 400), "#".repeat(40));
         assert_eq!(
             bar(100, 300),
@@ -321,6 +411,8 @@ mod tests {
         assert_eq!(bar(399, 400), format!("{}#", " ".repeat(39)));
         assert_eq!(bar(400, 400), format!("{}#", " ".repeat(39)));
         assert_eq!(bar(u64::MAX, u64::MAX), format!("{}#", " ".repeat(39)));
+        let both = bars(&[&charge(0, 100), &charge(300, 400)]);
+        assert_eq!(both, format!("{}{}{}", "#".repeat(10), " ".repeat(20), "#".repeat(10)));
     }
 
     #[test]

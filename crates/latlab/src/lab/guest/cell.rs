@@ -13,7 +13,9 @@ use crate::message::ApicTimer;
 use crate::part::needs::{Device, Needs};
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
+use latlab_sys::process;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// One job on one kernel.
@@ -61,6 +63,29 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// The program of a command that a part of a plan starts, with the files that it reads.
+    pub(crate) fn of_command(words: &[String], with: &[String]) -> Result<Program> {
+        let name = words.first().map_or("", String::as_str);
+        Ok(Program {
+            words: Vec::new(),
+            path: Program::locate(name.as_ref())?,
+            with: with.iter().map(PathBuf::from).collect(),
+            folder: "/".into(),
+            variables: Variables::new(),
+            length: None,
+        })
+    }
+
+    /// Finds the program that a shell would start, in the folders of PATH.
+    pub(crate) fn locate(name: &OsStr) -> Result<PathBuf> {
+        let missing = || Failure::Failed(format!("{}: program not found", name.display()));
+        let found = process::find(name).ok_or_else(missing)?;
+        // The folder without symbolic links and `..`, which do not exist in the guest. The program
+        // keeps its name, which may itself be a link.
+        let folder = found.parent().and_then(|folder| folder.canonicalize().ok());
+        folder.zip(found.file_name()).map(|(folder, name)| folder.join(name)).ok_or_else(missing)
+    }
+
     /// The job that starts it.
     pub(crate) fn job(&self) -> Job {
         let (words, folder) = (self.words.clone(), self.folder.clone());
@@ -72,12 +97,9 @@ impl Program {
         self.job().shortest() + self.length.unwrap_or_default()
     }
 
-    /// All its environment variables. They do not depend on those of this process.
+    /// All its environment variables.
     fn variables(&self) -> Variables {
-        let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-        let of_all = [("HOME", "/"), ("PATH", path)];
-        let of_all = of_all.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Variables::from(of_all).into_iter().chain(self.variables.clone()).collect()
+        orders::usual_variables().into_iter().chain(self.variables.clone()).collect()
     }
 
     /// The program, its libraries for this architecture, and the files that it reads. `check` gets

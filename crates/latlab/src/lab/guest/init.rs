@@ -2,7 +2,7 @@
 
 use super::driver::MODULE as DRIVER;
 use super::orders::{JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
-use super::{archive, calibration, disk, kallsyms};
+use super::{archive, calibration, disk, kallsyms, orders};
 use crate::engine::{self, Prepared};
 use crate::failure::{Failure, Result, failed};
 use crate::lab::arch::{Arch, InterruptDevice};
@@ -74,11 +74,22 @@ fn mount_all() -> Result<()> {
 }
 
 /// The serial port to latlab on the host; the other one is the console.
+///
+/// A kernel with threaded interrupts takes an interrupt for each byte. Linux 6.1 counts few of them as handled,
+/// unlike 6.12, and disables the interrupt after 100 000, so that nothing more could be sent. The port is opened,
+/// which requests its interrupt, while that check is off (`note_interrupt` in `kernel/irq/spurious.c`).
 fn port() -> Result<File> {
+    /// A parameter of each kernel that has the check. An interrupt keeps its value at the request.
+    const UNCHECKED: &str = "/sys/module/spurious/parameters/noirqdebug";
     let [_, port] = Arch::own().serial_ports;
     let path = format!("/dev/{port}");
+    let set_unchecked = |word: &str| -> io::Result<()> {
+        File::options().write(true).open(UNCHECKED)?.write_all(word.as_bytes())
+    };
     let open = || {
+        let _ = set_unchecked("Y");
         let port = File::options().write(true).open(&path)?;
+        let _ = set_unchecked("N");
         terminal::set_raw(&port)?;
         Ok(port)
     };
@@ -216,6 +227,9 @@ fn make_disk(folder: &Path) -> Result<()> {
 }
 
 fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
+    if plan.starts_programs() {
+        init::set_variables(&orders::usual_variables());
+    }
     let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
     // Progress messages would disturb the only processor.
     let mut watch = Messenger::new(&mut *port, Nanos::from_secs(3600));

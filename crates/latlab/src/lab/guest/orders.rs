@@ -21,6 +21,13 @@ const PAGE: usize = 4096;
 /// Environment variables: name and value.
 pub(crate) type Variables = BTreeMap<String, String>;
 
+/// The environment variables of every program in a guest. They do not depend on those of this process.
+pub(super) fn usual_variables() -> Variables {
+    let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    let of_all = [("HOME", "/"), ("PATH", path)];
+    of_all.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
 /// How a guest is prepared, whatever its job is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Orders {
@@ -59,6 +66,11 @@ pub(crate) enum Job {
 }
 
 impl Job {
+    /// Runs latlab with these words, as a program in the root folder.
+    pub(crate) fn command(words: Vec<String>) -> Job {
+        Job::Exec { words, folder: "/".into(), variables: usual_variables() }
+    }
+
     /// Duration of the job in the guest's time, without the measurements of its plan.
     pub(super) fn shortest(&self) -> Nanos {
         match self {

@@ -33,6 +33,14 @@ pub(crate) fn show(archive: &Archive, name: &str) -> Result<Option<Package>> {
     }
 }
 
+/// Those of these packages that the archive has, each in its newest version.
+pub(crate) fn show_all(archive: &Archive, names: &[String]) -> Result<Vec<Package>> {
+    let mut command = archive.tool("apt-cache");
+    command.args(["show", "--no-all-versions", "--"]).args(names);
+    let said = on_debian(ask(&mut command))?;
+    Ok(said.split("\n\n").filter_map(parse).collect())
+}
+
 /// How `apt-cache show` fails for a package that the archive does not have.
 const ABSENT: &str = "apt-cache: No packages found";
 

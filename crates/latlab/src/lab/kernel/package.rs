@@ -102,10 +102,8 @@ const UNSIGNED: &str = "-unsigned";
 /// Adds the packages among which a kernel is divided since Linux 7; the `linux-image` package is
 /// empty there.
 fn whole(archive: &Archive, package: apt::Package) -> Result<Found> {
-    const PARTS: [&str; 3] = ["linux-binary-", "linux-modules-", "linux-base-"];
     let (name, version) = (package.name.clone(), package.version.clone());
-    let is_part = |name: &&String| PARTS.iter().any(|part| name.starts_with(part));
-    let parts: Vec<String> = package.depends.iter().filter(is_part).cloned().collect();
+    let parts: Vec<String> = parts(&package).cloned().collect();
     if parts.is_empty() {
         return Ok(Found { name, version, packages: vec![package] });
     }
@@ -115,6 +113,12 @@ fn whole(archive: &Archive, package: apt::Package) -> Result<Found> {
     };
     let packages = parts.iter().map(part).collect::<Result<_>>()?;
     Ok(Found { name, version, packages })
+}
+
+/// The names of the packages among which its kernel is divided; none where it has the kernel itself.
+pub(super) fn parts(package: &apt::Package) -> impl Iterator<Item = &String> {
+    const PARTS: [&str; 3] = ["linux-binary-", "linux-modules-", "linux-base-"];
+    package.depends.iter().filter(|name| PARTS.iter().any(|part| name.starts_with(part)))
 }
 
 /// The prefix of a series, and the kind at the end of the name.

@@ -1,5 +1,6 @@
 //! Copies of what a sampler has recorded so far, made by its own thread when the monitor wants one.
 
+use super::recording::Used;
 use super::{Recording, Sampler};
 use crate::failure::lock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -41,7 +42,7 @@ impl Sampler<'_> {
     pub(super) fn copy(&self) {
         if let Ok(mut copy) = self.interim.copy.try_lock() {
             self.interim.wanted.store(false, Relaxed);
-            self.fill(&mut copy);
+            self.fill(&mut copy, Used::by_thread());
         }
     }
 }

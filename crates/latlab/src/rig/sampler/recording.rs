@@ -6,7 +6,8 @@ use latlab_core::record::{Disturbed, Schedule, WarmUp};
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
 use latlab_core::worst::{Worst, WorstSample};
-use latlab_sys::{clock, usage};
+use latlab_sys::clock;
+use latlab_sys::usage::{self, Usage};
 use std::sync::Arc;
 
 /// The sample above the limit that ended a run.
@@ -55,21 +56,36 @@ impl Recording {
     }
 }
 
+/// What a thread has used so far.
+#[derive(Clone, Copy)]
+pub(super) struct Used {
+    usage: Usage,
+    cpu: Nanos,
+}
+
+impl Used {
+    /// By the calling thread.
+    pub(super) fn by_thread() -> Used {
+        Used { usage: usage::of_thread(), cpu: clock::thread_cpu_time() }
+    }
+}
+
 impl Sampler<'_> {
     /// Ends the sampler. To be called by its own thread, whose resource usage is part of the
     /// recording.
     pub(in crate::rig) fn finish(self) -> Recording {
+        // First of all: the memory of the recording costs page faults.
+        let used = Used::by_thread();
         let histograms = self.series.iter().map(|live| Arc::clone(&live.tally));
         let mut recording = Recording::of(histograms);
         recording.schedule.clone_from(&self.interim.latest().schedule);
-        self.fill(&mut recording);
+        self.fill(&mut recording, used);
         recording
     }
 
-    /// Writes what was recorded so far into `recording`, which has the histograms of this sampler.
-    /// To be called by its own thread. Does not allocate.
-    pub(super) fn fill(&self, recording: &mut Recording) {
-        let now = usage::of_thread();
+    /// Writes what was recorded so far into `recording`, which has the histograms of this sampler, with
+    /// what its thread has `used` until now. Does not allocate.
+    pub(super) fn fill(&self, recording: &mut Recording, Used { usage: now, cpu }: Used) {
         let counted = !self.warming && !self.collects;
         let since = |now: u64, then: u64| if counted { now.saturating_sub(then) } else { 0 };
         for ((_, copy), live) in recording.series.iter_mut().zip(&self.series) {
@@ -85,6 +101,6 @@ impl Sampler<'_> {
             major_faults: since(now.major_faults, self.usage.major_faults),
             preempted: since(now.preempted, self.usage.preempted).saturating_sub(self.yields),
         };
-        recording.cpu_ns = Nanos(since(clock::thread_cpu_time().0, self.cpu.0));
+        recording.cpu_ns = Nanos(since(cpu.0, self.cpu.0));
     }
 }

@@ -1,8 +1,8 @@
 //! Explanations on each kernel of the laboratory, from the oldest to the newest: hardly any of the time of late
-//! wake-ups has no cause, whichever load delays them.
+//! wake-ups has no cause, whichever load delays them, and the plugin has seen the same.
 
 use super::explained;
-use crate::program::latlab;
+use crate::program::{Output, latlab};
 use latlab_core::record::Record;
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,15 +24,27 @@ fn kernels() -> BTreeMap<(u32, u32), Vec<String>> {
     kernels
 }
 
-/// Asserts that at most 1 % of the time of late wake-ups under this load is unexplained.
-fn assert_explained(kernel: &str, load: &str) {
-    let words =
-        format!("explain cyclic --traced --on lab:{kernel} --load {load} --count 150 --json");
-    let output = latlab(&words);
+/// How wake-ups are explained: `--traced`, or `--verify`, which fails where the plugin has seen something else.
+type How = &'static str;
+
+/// Asserts that at most 1 % of the time of late wake-ups under this load is unexplained, and that explaining
+/// them cost the probe no page fault.
+fn assert_explained(how: How, kernel: &str, load: &str) {
+    let words = |seed: u32| {
+        format!(
+            "explain cyclic {how} --on lab:{kernel} --load {load} --count 150 --seed {seed} --json"
+        )
+    };
+    // A run may differ by some instructions from the one with the plugin, which then explains nothing.
+    let is_refused = |output: &Output| output.stderr.contains("nothing is explained");
+    let run = |seed: u32| (latlab(&words(seed)), words(seed));
+    let (output, words) =
+        (0..2).map(run).find(|(output, _)| !is_refused(output)).unwrap_or_else(|| run(2));
     assert_eq!(output.code(), Some(0), "{words}: {output:?}");
     let record: Record = output.record();
     let explained = explained(&record);
     assert!(explained.unexplained.0 * 100 <= explained.total.0, "{words}: {explained:?}");
+    assert_eq!(record.series[0].disturbed.minor_faults, 0, "{words}: {:?}", record.warnings);
 }
 
 #[test]
@@ -41,29 +53,31 @@ fn wake_ups_on_the_newest_kernel_have_causes() {
     let (_, newest) = kernels.last_key_value().expect("there are profiles of versions");
     assert_eq!(newest.len(), 2, "with PREEMPT_RT and without: {newest:?}");
     for kernel in newest {
-        assert_explained(kernel, "page-cache");
+        assert_explained("--verify", kernel, "page-cache");
     }
 }
 
 macro_rules! on_all_kernels {
-    ($($name:ident: $load:literal,)*) => {
+    ($($name:ident: $load:literal $how:literal,)*) => {
         $(
             #[test]
             fn $name() {
-                kernels().values().flatten().for_each(|kernel| assert_explained(kernel, $load));
+                kernels().values().flatten().for_each(|kernel| assert_explained($how, kernel, $load));
             }
         )*
     };
 }
 
+// Under fork only `--traced`: on 7.2 with PREEMPT_RT the plugin saw interrupts enabled for 1.2 us of what the
+// recorder charges to `interrupts-off`; on 6.12 and on 7.3 with PREEMPT_RT its count is off by one.
 on_all_kernels! {
-    wake_ups_under_disk_have_causes_on_all_kernels: "disk",
-    wake_ups_under_exec_have_causes_on_all_kernels: "exec",
-    wake_ups_under_exit_have_causes_on_all_kernels: "exit",
-    wake_ups_under_fork_have_causes_on_all_kernels: "fork",
-    wake_ups_under_hackbench_have_causes_on_all_kernels: "hackbench",
-    wake_ups_under_memory_have_causes_on_all_kernels: "memory",
-    wake_ups_under_netbench_have_causes_on_all_kernels: "netbench",
-    wake_ups_under_page_cache_have_causes_on_all_kernels: "page-cache",
-    wake_ups_under_procfs_have_causes_on_all_kernels: "procfs",
+    wake_ups_under_disk_have_causes_on_all_kernels: "disk" "--verify",
+    wake_ups_under_exec_have_causes_on_all_kernels: "exec" "--traced",
+    wake_ups_under_exit_have_causes_on_all_kernels: "exit" "--traced",
+    wake_ups_under_fork_have_causes_on_all_kernels: "fork" "--traced",
+    wake_ups_under_hackbench_have_causes_on_all_kernels: "hackbench" "--traced",
+    wake_ups_under_memory_have_causes_on_all_kernels: "memory" "--traced",
+    wake_ups_under_netbench_have_causes_on_all_kernels: "netbench" "--traced",
+    wake_ups_under_page_cache_have_causes_on_all_kernels: "page-cache" "--verify",
+    wake_ups_under_procfs_have_causes_on_all_kernels: "procfs" "--traced",
 }

@@ -100,6 +100,15 @@ fn longest_section_of_scan_names_function_that_clears_huge_page() {
         .assert_refused(2, &["--count", "scan"]);
 }
 
+/// The newest kernels clear a huge page with preemption.
+#[test]
+fn scan_of_call_without_section_is_explained_as_such() {
+    let words = "scan populate:2MiB --points 4 --resolution 200us --repeat 3";
+    let output = latlab(&format!("explain --on lab:v7.2 {words}"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert!(output.stdout.contains("no non-preemptible section > "), "{output:?}");
+}
+
 /// The non-preemptible section is known: the loop of the test driver.
 #[test]
 fn section_of_test_driver_names_its_loop() {

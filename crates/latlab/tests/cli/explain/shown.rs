@@ -2,7 +2,7 @@
 
 use super::explained;
 use crate::program::{
-    Running, command, field, folder, lock_machine, root, run, wait_until, workers,
+    Running, command, field, folder, latlab, lock_machine, root, run, wait_until, workers,
 };
 use latlab_core::record::Record;
 use serde_json::Value;
@@ -68,6 +68,21 @@ fn explained_run_becomes_report_trace_and_stacks() {
         .sum();
     assert!(sum > 0 && sum <= found.total.0, "{sum} of {}", found.total);
     assert_tracks(&serde_json::from_str(&fs::read_to_string(path("trace.json")).unwrap()).unwrap());
+}
+
+/// The memory of a page may be moved meanwhile, which is a page fault too.
+#[test]
+fn explained_probe_takes_no_page_fault_while_it_measures() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let faults = || {
+        let record = latlab("explain cyclic --for 300ms --json").record();
+        record.series.iter().map(|series| series.disturbed.minor_faults).collect::<Vec<_>>()
+    };
+    let tried: Vec<Vec<u64>> = (0..3).map(|_| faults()).collect();
+    assert!(tried.iter().any(|faults| faults.iter().all(|number| *number == 0)), "{tried:?}");
 }
 
 /// Asserts that each slice of a trace is on a track with a name, and within its wake-up. Events are
