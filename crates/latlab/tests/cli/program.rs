@@ -303,7 +303,9 @@ pub(crate) fn workers(parent: u32) -> Vec<u32> {
         words.split(|byte| *byte == 0).nth(1) == Some(b"load-worker")
     };
     let is_child = |pid: &u32| field(*pid, "PPid").is_some_and(|pid| pid == parent.to_string());
-    processes().filter(is_worker).filter(is_child).collect()
+    // The arguments are last: reading those of a process waits for its memory map, which a task that hardly
+    // runs may hold for minutes.
+    processes().filter(is_child).filter(is_worker).collect()
 }
 
 /// Returns a field of `/proc/PID/status`.
