@@ -287,9 +287,9 @@ fn guest_that_hangs_is_ended_at_its_limit() {
     assert_eq!(output.code(), Some(2), "{output:?}");
     assert!(output.stderr.contains("lab:rt: the guest did not finish within 8 s"), "{output:?}");
     let is_left = |entry: fs::DirEntry| {
-        let words = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
-        let environment = fs::read_to_string(entry.path().join("environ")).unwrap_or_default();
-        words.starts_with("qemu") && environment.contains(&mark)
+        let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        let environment = || fs::read_to_string(entry.path().join("environ")).unwrap_or_default();
+        name.starts_with("qemu") && environment().contains(&mark)
     };
     let processes = || fs::read_dir("/proc").expect("/proc is mounted").flatten();
     // On a busy machine, it may take a killed QEMU seconds to end.
