@@ -1,5 +1,6 @@
 //! How much of a process's memory is locked.
 
+use super::mapping::Mapping;
 use std::fmt;
 
 /// The memory of a process that the kernel holds in RAM, in bytes. Memory that no lock holds for, as that of
@@ -29,12 +30,11 @@ impl Memory {
             match words.next().unwrap_or_default() {
                 "Rss:" => resident = kibibytes(words.next()),
                 "VmFlags:" => memory.add(resident, is_program, &words.collect::<Vec<_>>()),
-                // The first line of a mapping: address, rights, offset, device, inode, path.
-                first if first.contains('-') => {
-                    let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim_start();
-                    (resident, is_program) = (0, path == program);
+                _ => {
+                    if let Some(mapping) = Mapping::of(line) {
+                        (resident, is_program) = (0, mapping.path == program);
+                    }
                 }
-                _ => {}
             }
         }
         memory

@@ -10,7 +10,7 @@ use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use framehop::{CacheNative, MayAllocateDuringUnwind, Module};
 use framehop::{UnwindRegsNative, Unwinder as _, UnwinderNative};
 use latlab_bpf::UserStack;
-use latlab_core::check::{Frame, how_to_name, is_of_library, is_run_time};
+use latlab_core::check::{Frame, Mapping, how_to_name, is_of_library, is_run_time};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::root::Root;
@@ -74,7 +74,7 @@ impl Image {
     pub(crate) fn of_file(file: &File, line: &str) -> Option<Image> {
         let mut image = Image::new(0);
         let file = Some(Rc::new(CodeFile::read(file.try_clone().ok()?)));
-        image.add(Part { file, ..Part::of(line)? });
+        image.add(Part { file, ..Part::of(&Mapping::of(line)?)? });
         Some(image)
     }
 
@@ -135,8 +135,8 @@ impl Image {
         maps: &str,
         mut open: impl FnMut(&str, &str) -> Option<Rc<CodeFile>>,
     ) -> bool {
-        for line in maps.lines() {
-            let Some(mut part) = Part::of(line) else { continue };
+        for mapping in maps.lines().filter_map(Mapping::of) {
+            let Some(mut part) = Part::of(&mapping) else { continue };
             let mut there = self.parts.iter().filter(|known| known.overlaps(&part)).peekable();
             if there.peek().is_some() {
                 if there.all(|known| known.is_of_one_mapping(&part)) {
@@ -144,8 +144,7 @@ impl Image {
                 }
                 return false;
             }
-            let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim_start();
-            part.file = open(path, &part.id);
+            part.file = open(mapping.path, &part.id);
             self.add(part);
         }
         true
@@ -319,25 +318,19 @@ impl Part {
         self.id == other.id && base(self) == base(other)
     }
 
-    /// Reads a line of `/proc/PID/maps`. None if it is not executable or not a file.
-    fn of(line: &str) -> Option<Part> {
-        let mut fields = line.splitn(6, ' ');
-        let (start, end) = fields.next()?.split_once('-')?;
-        let (rights, offset) = (fields.next()?, fields.next()?);
-        let id = format!("{} {}", fields.next()?, fields.next()?);
-        let path = fields.next()?.trim_start();
-        if !rights.contains('x') || path.is_empty() {
+    /// None if the mapping is not executable or not of a file.
+    fn of(mapping: &Mapping<'_>) -> Option<Part> {
+        let Mapping { range, is_executable: true, offset, file: id, path } = mapping else {
             return None;
-        }
-        let number = |text| u64::from_str_radix(text, 16).ok();
+        };
         let name = path.strip_suffix(" (deleted)").unwrap_or(path);
         let name = Path::new(name).file_name()?.to_string_lossy().into_owned();
         let system = ["/lib", "/usr/lib", "["].iter().any(|folder| path.starts_with(folder));
         Some(Part {
-            start: number(start)?,
-            end: number(end)?,
-            offset: number(offset)?,
-            id,
+            start: range.start,
+            end: range.end,
+            offset: *offset,
+            id: id.clone(),
             library: system && (name.contains(".so") || path.starts_with('['))
                 || path.contains(EXTENSIONS)
                 || LIBRARIES.iter().any(|library| name.starts_with(library)),
@@ -400,6 +393,10 @@ fn is_lazy(entries: &[[u64; 2]]) -> bool {
 mod tests {
     use super::*;
 
+    fn part(line: &str) -> Part {
+        Mapping::of(line).and_then(|mapping| Part::of(&mapping)).expect("it is code of a file")
+    }
+
     #[test]
     fn only_files_that_need_a_library_bind_lazily() {
         let (needed, jump_relocations, now) = ([1, 9], [23, 0x1000], [30, 8]);
@@ -412,7 +409,7 @@ mod tests {
     #[test]
     fn code_that_python_makes_is_unwound() {
         let mut image = Image::new(0);
-        image.parts.push(Part::of("1000-2000 r-xp 1000 08:01 7    /usr/bin/python3.12").unwrap());
+        image.parts.push(part("1000-2000 r-xp 1000 08:01 7    /usr/bin/python3.12"));
         image.made.update(0, "10000-20000 r-xp 00000000 00:00 0 ");
         image.unwind_made(&[]);
         // What the code keeps on the stack, its return address, and that of its caller.
@@ -432,7 +429,7 @@ mod tests {
             ("/opt/loop/lib/libloop.so", false),
             ("/usr/lib/loop/loop", false),
         ] {
-            let part = Part::of(&format!("1000-3000 r-xp 1000 08:01 7    {path}")).unwrap();
+            let part = part(&format!("1000-3000 r-xp 1000 08:01 7    {path}"));
             assert_eq!(part.library, library, "{path}");
         }
     }

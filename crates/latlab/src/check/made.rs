@@ -3,7 +3,7 @@
 use super::files::Bytes;
 use crate::explain::proc;
 use framehop::{ExplicitModuleSectionInfo, Module};
-use latlab_core::check::{Frame, PerfMap};
+use latlab_core::check::{Frame, Mapping, PerfMap};
 use latlab_sys::file;
 use latlab_sys::root::Root;
 use std::cell::OnceCell;
@@ -45,7 +45,8 @@ impl Made {
     /// Reads where such code is, from the text of `/proc/PID/maps`. Returns the ranges that no longer are as
     /// they were, if anything has changed.
     pub(super) fn update(&mut self, pid: u32, maps: &str) -> Option<Vec<Range<u64>>> {
-        let ranges: Vec<_> = maps.lines().filter_map(made_at).collect();
+        let made = maps.lines().filter_map(Mapping::of).filter(is_made);
+        let ranges: Vec<_> = made.map(|mapping| mapping.range).collect();
         if !ranges.is_empty() && self.map.is_none() {
             self.place = Place::of(pid).or(self.place.take());
             self.map = self.place.as_ref().and_then(Place::open);
@@ -125,15 +126,9 @@ fn is_same(one: &Path, other: &Path) -> bool {
     id(one).is_some() && id(one) == id(other)
 }
 
-/// The range of a line of `/proc/PID/maps`, if it is executable memory of no file.
-fn made_at(line: &str) -> Option<Range<u64>> {
-    let mut fields = line.splitn(6, ' ');
-    let (start, end) = fields.next()?.split_once('-')?;
-    let rights = fields.next()?;
-    let path = fields.nth(3).unwrap_or_default().trim_start();
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    let made = rights.contains('x') && (path.is_empty() || path.starts_with("[anon"));
-    made.then_some(number(start)?..number(end)?)
+/// Whether a mapping is executable memory of no file.
+fn is_made(mapping: &Mapping<'_>) -> bool {
+    mapping.is_executable && (mapping.path.is_empty() || mapping.path.starts_with("[anon"))
 }
 
 /// How to unwind what Python with `-X perf` makes for each of its functions: code that calls the interpreter,

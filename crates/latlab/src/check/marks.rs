@@ -4,7 +4,7 @@ use super::budget::Budgeted;
 use super::files::{Elfs, offset_of};
 use crate::explain::proc;
 use latlab_bpf::Checker;
-use latlab_core::check::{MarkOfFile, marks_of_file};
+use latlab_core::check::{Mapping, MarkOfFile, marks_of_file};
 use latlab_sys::file;
 use latlab_sys::root::Root;
 use object::ObjectSegment as _;
@@ -54,7 +54,8 @@ impl Marks {
         for pid in std::mem::take(&mut self.changed) {
             let (root, folder) = (Root::default(), proc::folder(pid));
             let maps = root.text(format!("{folder}/maps")).unwrap_or_default();
-            for path in maps.lines().filter_map(mapped_code) {
+            let code = maps.lines().filter_map(Mapping::of).filter(|one| one.is_executable);
+            for path in code.map(|one| one.path).filter(|path| path.starts_with('/')) {
                 self.add_file(checker, &root.path(format!("{folder}/root{path}")));
             }
         }
@@ -112,12 +113,4 @@ fn code_at(object: &Elfs<'_>, address: u64) -> Option<u64> {
         within && one.permissions().executable()
     });
     is_code.then(|| offset_of(object, address)).flatten()
-}
-
-/// The path of a line of `/proc/PID/maps`, if it is the code of a file.
-fn mapped_code(line: &str) -> Option<&str> {
-    let mut fields = line.splitn(6, ' ');
-    let rights = fields.nth(1)?;
-    let path = fields.nth(3)?.trim_start();
-    (rights.contains('x') && path.starts_with('/')).then_some(path)
 }
