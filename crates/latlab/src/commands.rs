@@ -25,7 +25,7 @@ mod target_options;
 mod usage;
 mod watch;
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::{format, load, probe};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use latlab_core::compare::distinct;
@@ -33,7 +33,9 @@ use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use latlab_sys::capabilities::Purpose;
 use latlab_sys::file;
+use latlab_sys::signal::Signals;
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -194,6 +196,12 @@ fn run_command(words: &[String], side: &str) -> Result<run::Run> {
     }
 }
 
+/// Blocks the signals that end a measurement. They stay blocked until latlab has ended: a second Ctrl-C, or a
+/// client that disconnects, must not replace the exit code.
+fn block_signals() -> Result<ManuallyDrop<Signals>> {
+    Signals::block().map(ManuallyDrop::new).context("signals can't be blocked")
+}
+
 /// Returns the more serious of two failures, and prints the other where it says something else.
 fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
     let (one, other) = match (one, other) {
@@ -243,7 +251,7 @@ fn runs(path: &Path) -> Result<Vec<Record>> {
         let run = record_in(file)?;
         if let Some(first) = runs.first() {
             let both = format!("{} and {}", files[0].display(), file.display());
-            first.is_repeated_by(&run).map_err(|e| failed(&both, e))?;
+            first.is_repeated_by(&run).context(&both)?;
         }
         runs.push(run);
     }
@@ -277,7 +285,7 @@ fn run_files(path: &Path) -> Result<Vec<PathBuf>> {
 fn record_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let paths = || std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect();
     let paths: std::io::Result<Vec<PathBuf>> = paths();
-    let mut paths = paths.map_err(|e| failed(&folder.display().to_string(), e))?;
+    let mut paths = paths.at(folder)?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
     Ok(paths)
@@ -288,10 +296,10 @@ const LONGEST: u64 = 256 << 20;
 
 fn record_in(path: &Path) -> Result<Record> {
     let name = path.display().to_string();
-    let bytes = file::read_at_most(path, LONGEST).map_err(|e| failed(&name, e))?;
+    let bytes = file::read_at_most(path, LONGEST).context(&name)?;
     let text = String::from_utf8(bytes)
         .map_err(|_| failed(&name, "this is not a latlab record: it is not UTF-8"))?;
-    Record::from_json(&text).map_err(|e| failed(&name, e))
+    Record::from_json(&text).context(&name)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod usable;
 pub(crate) use outcome::Outcome;
 pub(crate) use prepared::Prepared;
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::part::Built;
 use crate::probe::Probe;
 use crate::rig::{Rig, Watch};
@@ -52,7 +52,7 @@ pub(crate) fn run(
     let probes = usable::probes(plan, &mut warnings)?;
     check(plan)?;
     let started = clock::wall_clock();
-    let everywhere = cpu::allowed().map_err(|e| failed("the CPUs can't be listed", e))?;
+    let everywhere = cpu::allowed().context("the CPUs can't be listed")?;
     let _housekeeping = Housekeeping::move_to(&plan.plan().housekeeping)?;
     let mended = Guard::recover(&Root::default());
     warnings.extend(mended.iter().map(|text| Warning::new("mended", text)));
@@ -103,7 +103,7 @@ fn cpus(wanted: &CpuList, online: &CpuList) -> Result<CpuList> {
     if !wanted.is_empty() {
         return check_cpus(wanted, online).map(|()| wanted.clone());
     }
-    let allowed = cpu::allowed().map_err(|e| failed("the CPUs can't be listed", e))?;
+    let allowed = cpu::allowed().context("the CPUs can't be listed")?;
     Ok(allowed.iter().filter(|cpu| online.is_empty() || online.contains(*cpu)).collect())
 }
 

@@ -1,6 +1,8 @@
 //! Failure of a command: one sentence and an exit code; and locks that outlive the failure of a thread.
 
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
@@ -85,8 +87,26 @@ impl Failure {
     }
 }
 
+/// Makes a failure of the error of a result.
+pub(crate) trait Context<T> {
+    /// With the name of the option or part that failed in front.
+    fn context(self, what: &str) -> Result<T>;
+    /// With the path that failed in front.
+    fn at(self, path: &Path) -> Result<T>;
+}
+
+impl<T, E: Display> Context<T> for std::result::Result<T, E> {
+    fn context(self, what: &str) -> Result<T> {
+        self.map_err(|error| failed(what, error))
+    }
+
+    fn at(self, path: &Path) -> Result<T> {
+        self.map_err(|error| failed(&path.display().to_string(), error))
+    }
+}
+
 /// Makes a failure of an error, with the name of the file, option or part that failed in front.
-pub(crate) fn failed(what: &str, error: impl std::fmt::Display) -> Failure {
+pub(crate) fn failed(what: &str, error: impl Display) -> Failure {
     Failure::Failed(format!("{what}: {error}"))
 }
 

@@ -4,7 +4,7 @@
 pub(crate) mod complaint;
 pub(crate) mod program;
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::rig::Watch;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -161,7 +161,7 @@ fn invalid(why: impl Display) -> Failure {
 
 /// The bytes of an [`Message::Output`].
 pub(crate) fn output_bytes(base64: &str) -> Result<Vec<u8>> {
-    BASE64.decode(base64).map_err(|e| failed("output from the target is damaged", e))
+    BASE64.decode(base64).context("output from the target is damaged")
 }
 
 /// On the target: sends progress as messages.

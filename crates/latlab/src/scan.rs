@@ -9,7 +9,7 @@ pub(crate) use consumer::serve;
 
 use crate::call::Call;
 use crate::call::window::Times;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::part::driver;
 use crate::rig::Watch;
 use consumer::{Consumer, Measured};
@@ -130,9 +130,9 @@ impl<'a> ScanRun<'a> {
         signals: &'a Signals,
         watch: &'a mut dyn Watch,
     ) -> Result<ScanRun<'a>> {
-        let times = SharedPage::new().map_err(|e| failed("a shared page", e))?;
-        let shared = times.try_clone().map_err(|e| failed("a shared page", e))?;
-        let (alarms, alarm) = process::pipe().map_err(|e| failed("a pipe", e))?;
+        let times = SharedPage::new().context("a shared page")?;
+        let shared = times.try_clone().context("a shared page")?;
+        let (alarms, alarm) = process::pipe().context("a pipe")?;
         // The Producer first: without permission for its priority the scan can't start.
         let producer = Producer::start(cpu, interrupt, Times::new(shared), alarms)?;
         let consumer = Consumer::start(&plan.call, interrupt, cpu, &Times::new(times), &alarm)?;

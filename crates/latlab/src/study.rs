@@ -5,7 +5,7 @@ mod stand_in;
 
 use self::stand_in::StandIn;
 use crate::call::CALLS;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::lab::{kernel, profile};
 use crate::load::LOADS;
 use crate::part::needs::Needs;
@@ -54,7 +54,7 @@ pub(crate) fn find(name: &str) -> Result<StudyFile> {
         return read(name, None, (*text).to_owned());
     }
     if name.contains('/') || Path::new(name).extension().is_some_and(|end| end == "toml") {
-        let text = file::read_text(Path::new(name)).map_err(|e| failed(name, e))?;
+        let text = file::read_text(Path::new(name)).context(name)?;
         return read(name, Some(name.into()), text);
     }
     let names: Vec<&str> = STUDIES.iter().map(|(name, _)| *name).collect();

@@ -1,6 +1,6 @@
 //! The file of `--log`, in which observations and decisions are logged, and its replay.
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::mechanism;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::log::{Entry, LogHeader, Replay, Shortener};
@@ -31,9 +31,9 @@ impl LogFile {
     /// no regular file: it may be in a folder of another user.
     pub(super) fn open(PlannedLog { path, began }: PlannedLog) -> Result<LogFile> {
         let name = path.display().to_string();
-        let file = file::append_to(&path).map_err(|e| failed(&name, e))?;
+        let file = file::append_to(&path).context(&name)?;
         let mut log = LogFile { file, path, short: Shortener::default() };
-        log.append(&Entry::Started(began)).map_err(|e| failed(&name, e))?;
+        log.append(&Entry::Started(began)).context(&name)?;
         Ok(log)
     }
 
@@ -69,7 +69,7 @@ const LONGEST_LINE: u64 = 16 << 20;
 /// [`Failure::Worse`] where a decision differs.
 pub(crate) fn replay(path: &Path) -> Result<String> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(|e| failed(&name, e))?;
+    let file = File::open(path).context(&name)?;
     replay_lines(&name, BufReader::new(file))
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn replay_lines(name: &str, mut log: impl BufRead) -> Result<String> 
     let mut replay = Replay::default();
     for number in 1.. {
         let place = format!("{name}, line {number}");
-        let Some(entry) = next_entry(&mut log).map_err(|e| failed(&place, e))? else { break };
+        let Some(entry) = next_entry(&mut log).context(&place)? else { break };
         match entry {
             Entry::Started(began) => {
                 replay.begin(adaptation(&began).map_err(|failure| failure.about(&place))?);

@@ -1,6 +1,6 @@
 //! The thread that writes log messages, so that a slow reader of them delays nobody.
 
-use crate::failure::{Result, failed, lock};
+use crate::failure::{Context as _, Result, lock};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -85,7 +85,7 @@ impl LogThread {
             shared.write_all(write);
             drop(end);
         });
-        let thread = thread.map_err(|e| failed("the thread that writes log messages", e))?;
+        let thread = thread.context("the thread that writes log messages")?;
         Ok(LogThread { queue, thread: Some(thread), ended })
     }
 

@@ -1,7 +1,7 @@
 //! The per-CPU starvation watchdog. On each CPU a SCHED_OTHER thread wakes up ten times a second:
 //! where it does not run, ordinary tasks starve.
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use latlab_core::cpulist::CpuList;
 use latlab_core::mechanism::watchdog::Watchdog;
 use latlab_core::time::Nanos;
@@ -64,7 +64,7 @@ impl HeartbeatThreads {
             let (heartbeats, stop) = (Arc::clone(&all.heartbeats), Arc::clone(&all.stop));
             let thread = Builder::new().name("heartbeat".to_owned());
             let thread = thread.spawn(move || beat(&heartbeats.0[index], &stop));
-            all.threads.push(thread.map_err(|e| failed("the starvation watchdog", e))?);
+            all.threads.push(thread.context("the starvation watchdog")?);
         }
         Ok(all)
     }

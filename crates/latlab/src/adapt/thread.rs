@@ -3,7 +3,7 @@
 use super::adapter::{Adapted, Adapter, DaemonLinks};
 use super::log_thread::Logger;
 use super::reporter::Reporter;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use latlab_bpf::wakers::WakerCounters;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_sys::root::Root;
@@ -54,7 +54,7 @@ impl Adapting {
         let thread = Builder::new()
             .name("adapt".to_owned())
             .spawn(move || report_end(&shared, || run(adapter, &shared)))
-            .map_err(|e| failed("the adaptation thread", e))?;
+            .context("the adaptation thread")?;
         Ok((Adapting { thread: Some(thread), flags }, meter))
     }
 

@@ -6,7 +6,7 @@ use super::peers::Peers;
 use super::silent::Silent;
 use super::stacks::Stacks;
 use crate::explain::{WakeUps, proc};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use blazesym::symbolize::Symbolizer;
 use latlab_bpf::{Checker, Observe, Observed};
 use latlab_core::check::{Event, EventKind, Judge, Report, Request, Rule, Thread};
@@ -210,11 +210,11 @@ impl Watching {
         let mut command = process::command(&words[0]);
         // Standard output has the report only.
         let stderr = std::io::stderr().as_fd().try_clone_to_owned();
-        let stderr = stderr.map_err(|e| failed("stderr can't be passed on", e))?;
+        let stderr = stderr.context("stderr can't be passed on")?;
         command.args(&words[1..]).stdout(Stdio::from(stderr));
         let orphans = Orphans::adopt();
-        let orphans = orphans.map_err(|e| failed("orphans can't be adopted", e))?;
-        let mut program = Running::start(&mut command).map_err(|e| failed(&name, e))?;
+        let orphans = orphans.context("orphans can't be adopted")?;
+        let mut program = Running::start(&mut command).context(&name)?;
         // The images have to be read before the program ends. If this fails, some may be missing.
         let _ = sched::set_nice(-10);
         self.stacks.image(program.child().id());
@@ -223,14 +223,14 @@ impl Watching {
         while ended.is_none() && !self.is_over(length) && signals.wait(PACE) != signal::Event::End {
             self.read()?;
             process::reap_adopted(program.child().id());
-            let status = program.child().try_wait().map_err(|e| failed(&name, e))?;
+            let status = program.child().try_wait().context(&name)?;
             ended = status.map(|status| self.end(status));
         }
         let became = if let Some(end) = &ended {
             self.watch_left(&orphans, &end.text, (length, signals), say)?
         } else {
             self.stop()?;
-            program.end(PATIENCE).map_err(|e| failed(&name, e))?;
+            program.end(PATIENCE).context(&name)?;
             orphans.end(PATIENCE);
             None
         };

@@ -1,10 +1,11 @@
 //! `latlab ab`: measures two sides in turns until it is known whether they differ.
 
+use super::block_signals;
 use super::rights;
 use super::run::Run;
 use super::worse;
 use crate::engine::Outcome;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::width::Width;
 use crate::format::{self, comparison, text};
@@ -101,10 +102,8 @@ impl Ab {
         let [mut a, mut b] = self.sides()?;
         rights::keep_for(&[&a, &b].map(|side| (&side.plan, side.run.measurement().is_native())))?;
         [&a, &b].into_iter().try_for_each(|side| self.check_folder(side))?;
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let signals = block_signals()?;
         let end = self.measure(&mut a, &mut b, &signals);
-        // Signals stay blocked: a second Ctrl-C must not replace the exit code.
-        std::mem::forget(signals);
         // Only whole pairs are compared.
         let pairs = a.records.len().min(b.records.len());
         for side in [&mut a, &mut b] {
@@ -210,9 +209,8 @@ impl Ab {
         let Some(out) = &self.out else { return Ok(()) };
         let path = out.join(path);
         let folder = path.parent().unwrap_or(out);
-        std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
-        write_atomically(&path, record.to_json().as_bytes())
-            .map_err(|e| failed(&path.display().to_string(), e))
+        std::fs::create_dir_all(folder).at(folder)?;
+        write_atomically(&path, record.to_json().as_bytes()).at(&path)
     }
 
     /// The look after this number of pairs. Where none is due, it is the last one: its verdict
@@ -345,7 +343,7 @@ fn longer(length: Length, times: f64) -> String {
 }
 
 fn compared(a: &Side, b: &Side, look: Look) -> Result<Comparison> {
-    compare::compare_at(&a.records, &b.records, look).map_err(|e| failed("A and B", e))
+    compare::compare_at(&a.records, &b.records, look).context("A and B")
 }
 
 #[cfg(test)]

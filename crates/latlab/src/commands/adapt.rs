@@ -6,7 +6,7 @@ use super::complete;
 use super::rights;
 use super::worse;
 use crate::adapt::{self, Daemon, LogThread, Options};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::format::{self, metrics};
 use crate::mechanism;
 use latlab_core::mechanism::configuration::{self, Configuration};
@@ -127,7 +127,7 @@ impl Adapt {
         if self.dry_run {
             return format::show(&adapt::dry_run(names, &configuration)?);
         }
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let signals = Signals::block().context("signals can't be blocked")?;
         // At once: whatever fails from here on, it was done.
         for mended in Guard::recover(&Root::default()) {
             say(&mended);
@@ -170,7 +170,7 @@ impl Adapt {
         let path = self.config.as_deref().unwrap_or(Path::new(CONFIGURATION));
         match file::read_text(path) {
             Err(e) if self.config.is_none() && e.kind() == ErrorKind::NotFound => Ok(String::new()),
-            text => text.map_err(|e| failed(&path.display().to_string(), e)),
+            text => text.at(path),
         }
     }
 

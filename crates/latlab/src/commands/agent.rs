@@ -1,8 +1,9 @@
 //! `latlab agent`: carries out a plan or a command on an ssh: target, where latlab starts it.
 
+use super::block_signals;
 use super::rights;
 use crate::engine::{self, Outcome, Prepared};
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result};
 use crate::message::{END, KEPT, Message, Messenger, RECEIVED, Task, program};
 use latlab_core::machine::TimeDomain;
 use latlab_core::plan::Plan;
@@ -28,7 +29,7 @@ const ACK_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Agent {
     pub(super) fn run(&self) -> Result<()> {
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let signals = block_signals()?;
         let (acknowledged, acknowledgements) = mpsc::channel();
         let outcome = read_task().and_then(|task| match task {
             Task::Plan(plan) => measure(&plan, &signals, acknowledged).map(Some),
@@ -37,18 +38,15 @@ impl Agent {
                 Ok(None)
             }
         });
-        let result = match outcome {
+
+        match outcome {
             Ok(Some(outcome)) => self.deliver(outcome, &acknowledgements),
             Ok(None) => Ok(()),
             Err(failure) => {
                 say(&Message::Failed(failure));
                 Ok(())
             }
-        };
-        // The client disconnects, which is a request to end: signals stay blocked, so that it does
-        // not replace the exit code.
-        std::mem::forget(signals);
-        result
+        }
     }
 
     /// Sends the record. A file keeps it until the client acknowledges it: what was written to a
@@ -62,8 +60,7 @@ impl Agent {
             let _ = std::fs::remove_file(path);
             return Ok(());
         }
-        written
-            .map_err(|e| failed(&format!("the record can't be written to {}", path.display()), e))
+        written.context(&format!("the record can't be written to {}", path.display()))
     }
 }
 
@@ -72,8 +69,8 @@ fn read_task() -> Result<Task> {
     const LONGEST: u64 = 16 << 20;
     let mut line = String::new();
     let read = io::stdin().lock().take(LONGEST).read_line(&mut line);
-    read.map_err(|e| failed("no task on stdin", e))?;
-    serde_json::from_str(&line).map_err(|e| failed("stdin is not a task", e))
+    read.context("no task on stdin")?;
+    serde_json::from_str(&line).context("stdin is not a task")
 }
 
 fn measure(plan: &Plan, signals: &Signals, acknowledged: Sender<()>) -> Result<Outcome> {
@@ -110,5 +107,5 @@ fn listen(acknowledged: Sender<()>) -> Result<()> {
         signal::request_end();
     };
     let thread = std::thread::Builder::new().name("client".to_owned()).stack_size(64 * 1024);
-    thread.spawn(read).map(drop).map_err(|e| failed("a thread could not be started", e))
+    thread.spawn(read).map(drop).context("a thread could not be started")
 }

@@ -1,5 +1,6 @@
 //! `latlab bound`: the worst composition of the sections that runs in the laboratory have shown.
 
+use super::block_signals;
 use super::complete;
 use super::reserved::Reserved;
 use super::rights;
@@ -88,10 +89,8 @@ impl Bound {
         rights::keep(rights::ELSEWHERE)?;
         let out = self.out.as_deref().map(Reserved::begin).transpose()?;
         let svg = self.svg.as_deref().map(Reserved::begin).transpose()?;
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let signals = block_signals()?;
         let (rows, failure) = self.rows(&plans, &signals);
-        // Signals stay blocked: a second Ctrl-C must not replace the exit code.
-        std::mem::forget(signals);
         if !rows.is_empty() {
             let shown = self.show(&rows);
             let out = out.map_or(Ok(()), |file| file.write(&bound::json(&rows)));

@@ -6,7 +6,7 @@ use super::reserved::Reserved;
 use super::rights;
 use super::target_options::TargetOptions;
 use crate::check::{Order, Subject, watch};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::format::foreign::Foreign;
 use crate::format::{self, check, junit};
 use crate::message::Stream;
@@ -113,7 +113,7 @@ impl Check {
         if self.pid.is_some() {
             rights::keep(rights::HERE)?;
         }
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let signals = Signals::block().context("signals can't be blocked")?;
         self.show(&watch(&self.order(), &signals, &format::say)?, junit)
     }
 
@@ -148,8 +148,8 @@ impl Check {
         if code > 1 && code != UNDECIDED {
             return Ok(code);
         }
-        let report: Report = serde_json::from_slice(json.bytes())
-            .map_err(|e| failed("the report can't be read", e))?;
+        let report: Report =
+            serde_json::from_slice(json.bytes()).context("the report can't be read")?;
         self.show(&report, junit)
     }
 

@@ -2,7 +2,7 @@
 
 use super::reserved::Reserved;
 use super::worse;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::format::testcase::{self, TestCase};
 use crate::format::width::Width;
 use crate::format::{self, comparison, junit, ktap};
@@ -65,7 +65,7 @@ impl Compare {
         let limits: Vec<Limit> = limits.collect::<Result<_>>()?;
         let (a, b) = (super::runs(&self.a)?, super::runs(&self.b)?);
         let both = format!("{} and {}", self.a.display(), self.b.display());
-        let comparison = compare::compare(&a, &b).map_err(|e| failed(&both, e))?;
+        let comparison = compare::compare(&a, &b).context(&both)?;
         let held = comparison.check_limits(&limits);
         let held = held.map_err(|(nth, fault)| invalid_claim(&self.fail_if[nth], &fault))?;
         let cases = testcase::cases(&comparison, &held);

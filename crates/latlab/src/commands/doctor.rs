@@ -2,7 +2,7 @@
 
 use super::complete;
 use super::target_options::TargetOptions;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::format::progress::Bar;
 use crate::format::width::{Width, wrapped};
 use crate::format::{self, live, printable};
@@ -86,7 +86,7 @@ impl Doctor {
     /// The other machine, as latlab there reads it.
     fn elsewhere(&self) -> Result<Machine> {
         let target = target::find(&self.on)?;
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let signals = Signals::block().context("signals can't be blocked")?;
         let mut watch = live::view(None);
         let mut bar = Bar::new(&signals);
         target.machine(&self.on, &mut self.options.session(&signals, watch.as_mut(), &mut bar))
@@ -101,7 +101,7 @@ fn here() -> Result<Machine> {
     }
     // What can't be read is left out of the state, so that nothing would be found.
     let readable = std::fs::read(root.path("proc/self/stat"));
-    readable.map_err(|e| failed("this machine can't be examined: /proc/self/stat", e))?;
+    readable.context("this machine can't be examined: /proc/self/stat")?;
     Ok(latlab_sys::machine::read(&root))
 }
 

@@ -3,7 +3,7 @@
 use super::complete;
 use super::guest_program::GuestProgram;
 use super::target_options::TargetOptions;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::format;
 use crate::{adapt, engine, part::permission};
 use latlab_core::cpulist::CpuList;
@@ -113,10 +113,10 @@ impl Exec {
         if let Some(cpus) = &self.cpus {
             // sched_setaffinity() succeeds if only one of the CPUs exists.
             engine::check_cpus(cpus, &cpu::online(&Root::default()))?;
-            cpu::pin(cpus).map_err(|e| failed(&format!("CPUs {cpus}"), e))?;
+            cpu::pin(cpus).context(&format!("CPUs {cpus}"))?;
         }
         if let Some(slack) = self.slack {
-            sched::set_slack(slack).map_err(|e| failed("the timer slack", e))?;
+            sched::set_slack(slack).context("the timer slack")?;
         }
         if let Some(latency) = self.cpu_dma_latency {
             file::hold_cpu_dma_latency(latency).map_err(|e| no_cpu_dma_latency(&e))?;

@@ -1,7 +1,7 @@
 //! `latlab generate`: prints the manual pages, shell completions, a configuration or the reference.
 
 use super::list::reference;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::format;
 use clap::ValueEnum;
 use clap_mangen::Man;
@@ -89,7 +89,7 @@ fn pages(command: clap::Command) -> Result<Vec<(String, Vec<u8>)>> {
     let (mut pages, mut left) = (Vec::new(), vec![&command]);
     while let Some(command) = left.pop() {
         left.extend(command.get_subcommands().filter(|sub| !sub.is_hide_set()));
-        pages.push(page(command).map_err(|e| failed("the manual page", e))?);
+        pages.push(page(command).context("the manual page")?);
     }
     pages.sort();
     Ok(pages)

@@ -2,7 +2,7 @@
 
 use super::target_options::TargetOptions;
 use super::{complete, rights};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::format::live;
 use crate::format::progress::Bar;
 use crate::lab::{Program, Variables};
@@ -102,7 +102,7 @@ impl GuestProgram {
     /// The working directory in the guest.
     fn folder(&self) -> Result<PathBuf> {
         let Some(folder) = &self.chdir else { return Ok("/".into()) };
-        std::path::absolute(folder).map_err(|e| failed("--chdir", e))
+        std::path::absolute(folder).context("--chdir")
     }
 
     /// The environment variables of `--env`.
@@ -125,7 +125,7 @@ fn in_session(
     work: impl FnOnce(&mut Session<'_>, &mut Output<'_>) -> Result<u8>,
 ) -> Result<u8> {
     options.check(target)?;
-    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+    let signals = Signals::block().context("signals can't be blocked")?;
     let mut watch = live::view(None);
     let mut bar = Bar::new(&signals);
     let mut unread = false;

@@ -1,7 +1,7 @@
 //! `latlab kernel`: manages the kernels that the laboratory boots.
 
 use super::complete;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::format;
 use crate::format::progress::Bar;
 use crate::lab::kernel::build::BUILDS;
@@ -92,7 +92,7 @@ impl Kernels {
         if let KernelCommand::List { available: false } = self.command {
             return format::show(&list(&kernel::list()?, snapshot::total().unwrap_or_default()));
         }
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let signals = Signals::block().context("signals can't be blocked")?;
         let mut bar = Bar::new(&signals);
         match &self.command {
             KernelCommand::List { .. } => {

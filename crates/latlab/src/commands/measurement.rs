@@ -1,5 +1,6 @@
 //! Options shared by the commands that measure: the targets, and the output of the records.
 
+use super::block_signals;
 use super::complete;
 use super::explain::proof;
 use super::reserved::Reserved;
@@ -7,7 +8,7 @@ use super::rights;
 use super::target_options::TargetOptions;
 use super::worse;
 use crate::engine::{Outcome, Prepared};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::format::metrics::run::Textfile;
 use crate::format::progress::Bar;
 use crate::format::width::Width;
@@ -91,7 +92,7 @@ impl Measurement {
         let paths = self.paths(&plans)?;
         let files = paths.iter().map(|path| path.as_deref().map(Reserved::begin).transpose());
         let files: Vec<_> = files.collect::<Result<_>>()?;
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let signals = block_signals()?;
         let mut watch = self.watch(keep(&plans, &paths))?;
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
@@ -104,9 +105,7 @@ impl Measurement {
             let finished = outcome.and_then(finish);
             result = worse(result, finished);
         }
-        // Signals stay blocked: a second Ctrl-C must not replace the exit code.
         drop(bar);
-        std::mem::forget(signals);
         result
     }
 
@@ -276,7 +275,7 @@ impl Measurement {
             }
             paths.push(path);
         }
-        std::fs::create_dir_all(out).map_err(|e| failed(&out.display().to_string(), e))?;
+        std::fs::create_dir_all(out).at(out)?;
         Ok(paths.into_iter().map(Some).collect())
     }
 }

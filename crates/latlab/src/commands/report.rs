@@ -1,7 +1,7 @@
 //! `latlab report`: shows records as an HTML page and in other formats.
 
 use super::LONGEST;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::format::html;
 use crate::format::output::Contents;
 use crate::format::outputs::Outputs;
@@ -59,7 +59,7 @@ impl Report {
             )
         })?;
         let page = html::check::page(checks);
-        write_atomically(path, page.as_bytes()).map_err(|e| failed(&path.display().to_string(), e))
+        write_atomically(path, page.as_bytes()).at(path)
     }
 }
 
@@ -105,7 +105,7 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<NamedRecord>> {
             first
                 .record
                 .same_time(&record)
-                .map_err(|e| failed(&format!("{} and {place}", paths[0].display()), e))?;
+                .context(&format!("{} and {place}", paths[0].display()))?;
         }
         let name = name(path, paths);
         let runs = if path.is_file() { Vec::new() } else { runs };

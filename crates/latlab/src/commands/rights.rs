@@ -1,6 +1,6 @@
 //! Rights: what a command does not need of the capabilities that latlab was started with is dropped.
 
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result};
 use latlab_core::plan::Plan;
 use latlab_sys::capabilities::{self, Purpose};
 
@@ -15,7 +15,7 @@ pub(super) const EVERYWHERE: &[Purpose] = &[Purpose::Files, Purpose::Packages, P
 
 /// Drops all capabilities but those for these purposes.
 pub(super) fn keep(purposes: &[Purpose]) -> Result<()> {
-    capabilities::keep(purposes).map_err(|e| failed("capabilities can't be dropped", e))
+    capabilities::keep(purposes).context("capabilities can't be dropped")
 }
 
 /// Drops what carrying out these plans does not need, of which each is for this machine or not. A

@@ -3,7 +3,7 @@
 use super::reserved::Reserved;
 use super::worse;
 use crate::explain::proc;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::format;
 use crate::format::watch::{self, Shown};
 use crate::format::width::Width;
@@ -62,7 +62,7 @@ const PERIOD: Nanos = Nanos::from_secs(1);
 
 impl Watch {
     pub(super) fn run(&self) -> Result<()> {
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let signals = Signals::block().context("signals can't be blocked")?;
         let mut process = Process::find(self.pid)?;
         let file = self.out.as_deref().map(Reserved::begin).transpose()?;
         let watched = self.watch(&mut process, &signals);

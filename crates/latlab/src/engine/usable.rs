@@ -1,7 +1,7 @@
 //! The parts of a plan that can work on this machine.
 
 use super::Prepared;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::load::{Load, Placed};
 use crate::part::{Built, driver};
 use crate::probe::Probe;
@@ -39,7 +39,7 @@ pub(super) fn loads(
 ) -> Result<Vec<Placed>> {
     let mut loads = Vec::new();
     // A container's cpuset may lack some of the machine's.
-    let cpus = cpu::assignable(&machine.cpus).map_err(|e| failed("the CPUs can't be listed", e))?;
+    let cpus = cpu::assignable(&machine.cpus).context("the CPUs can't be listed")?;
     let machine = &Machine { cpus, ..machine.clone() };
     for load in &plan.loads {
         refuse_two_with_one_driver(plan, load, &loads)?;

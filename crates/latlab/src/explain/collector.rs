@@ -4,7 +4,7 @@
 use super::probes::{ProbeExplainer, Subject};
 use super::start_recorder;
 use super::summary::Summarizer;
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result};
 use latlab_bpf::{Detail, Watch};
 use latlab_core::explain::Window;
 use latlab_core::explain::threshold::Recheck;
@@ -52,7 +52,7 @@ impl ProbeExplainer {
             };
             let thread = Builder::new().name("latlab:explain".to_owned());
             let collecting = thread.spawn_scoped(scope, collect);
-            let collecting = collecting.map_err(|e| failed("a thread could not be started", e))?;
+            let collecting = collecting.context("a thread could not be started")?;
             // It is an error when the sender is dropped.
             let _ = reserved.recv();
             // The collector ends even if `measure` panics.

@@ -2,7 +2,7 @@
 
 use super::picture::{Chart, NamedRecord};
 use super::say;
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result};
 use crate::part::About;
 use clap::{Arg, value_parser};
 use latlab_sys::file::write_atomically;
@@ -75,7 +75,7 @@ pub(super) fn write_charts(
 /// Writes a file and reports it on stderr.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let name = path.display().to_string();
-    write_atomically(path, bytes).map_err(|e| failed(&name, e))?;
+    write_atomically(path, bytes).context(&name)?;
     say(&format!("wrote {name}"));
     Ok(())
 }

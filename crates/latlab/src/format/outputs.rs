@@ -3,7 +3,7 @@
 use super::output::{Contents, Destination, Format};
 use super::picture::NamedRecord;
 use super::{folded, html, parquet, perfetto, png, svg};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ impl Outputs {
         for (format, path) in &self.0 {
             if format.destination == Destination::Folder {
                 let place = path.display().to_string();
-                std::fs::create_dir_all(path).map_err(|e| failed(&place, e))?;
+                std::fs::create_dir_all(path).context(&place)?;
             }
             (format.write)(contents, path)?;
         }

@@ -5,7 +5,7 @@ mod tables;
 
 use super::output::{self, Destination, Format};
 use super::picture::NamedRecord;
-use crate::failure::{self, failed};
+use crate::failure::{self, Context as _};
 use crate::part::About;
 use ::parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
 use ::parquet::data_type::{
@@ -49,7 +49,7 @@ fn write_tables(folder: &Path, sources: &[NamedRecord]) -> failure::Result<()> {
     }
     for table in tables {
         let path = file(table.name);
-        let bytes = table.file(&metadata).map_err(|e| failed(&path.display().to_string(), e))?;
+        let bytes = table.file(&metadata).at(&path)?;
         output::write(&path, &bytes)?;
     }
     Ok(())

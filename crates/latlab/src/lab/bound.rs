@@ -6,7 +6,7 @@ use super::guest::{Cell, GuestTime, Plugin, Sections};
 use super::prepare;
 use super::symbols::Symbols;
 use crate::engine::Prepared;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::session::Session;
 use latlab_core::bound::{Observation, Trace};
 use latlab_core::record::Record;
@@ -62,9 +62,9 @@ fn observation(
     symbols: &Symbols,
 ) -> Result<(Record, Observation)> {
     let target = &plan.plan().target;
-    let trace = Trace::read(&answer.trace).map_err(|e| failed(target, e))?;
+    let trace = Trace::read(&answer.trace).context(target)?;
     let record = answer.outcome(plan)?.whole()?;
     let observed = Observation::of(&trace, &record, |address| symbols.place(address));
-    let observed = observed.map_err(|e| failed(target, e))?;
+    let observed = observed.context(target)?;
     Ok((record, observed))
 }

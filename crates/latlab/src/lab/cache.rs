@@ -3,7 +3,7 @@
 
 use super::guest::{self, Boot, Cell, GuestTime, Job, Plugin};
 use super::kernel;
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result};
 use crate::message::Message;
 use latlab_core::path::Misses;
 use latlab_sys::file;
@@ -23,7 +23,7 @@ pub(super) fn fingerprint(cell: &Cell, boot: &Boot) -> Result<String> {
 
 /// The digest of this program: the fingerprint of targets whose kernel latlab does not choose.
 pub(crate) fn program_digest() -> Result<String> {
-    let program = std::fs::read("/proc/self/exe").map_err(|e| failed("latlab's own program", e))?;
+    let program = std::fs::read("/proc/self/exe").context("latlab's own program")?;
     Ok(kernel::digest(&program))
 }
 

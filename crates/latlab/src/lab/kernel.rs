@@ -22,7 +22,7 @@ pub(crate) use store::Facts;
 use super::arch::Arch;
 use super::seal::Seal;
 use super::snapshot;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::part::About;
 use crate::session::Progress;
 use latlab_core::suggest;
@@ -100,7 +100,7 @@ impl Kernel {
     pub(crate) fn is_intact(&self) -> Result<bool> {
         let holds = |seal: &Seal, path: &Path| match seal.holds(path) {
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            holds => holds.map_err(|e| failed(&path.display().to_string(), e)),
+            holds => holds.at(path),
         };
         let list = self.folder.join(contents::LIST);
         Ok(holds(&self.seal, &self.image)? && holds(&self.contents, &list)?)

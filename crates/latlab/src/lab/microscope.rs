@@ -7,7 +7,7 @@ use super::prepare;
 use super::run::run;
 use super::symbols::Symbols;
 use crate::engine::{Outcome, Prepared};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::session::Session;
 use latlab_core::path::{Path, Trace};
 use latlab_core::record::{Record, Sample};
@@ -39,7 +39,7 @@ pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outc
     let cell = prepare::plan(plan, GuestTime::Instructions, session)?;
     let cell = Cell { plugin: Some(plugin), ..cell };
     let answer = carry_out_one(cell, session, &mut |_, _| Ok(()))?;
-    let trace = Trace::read(&answer.trace).map_err(|e| failed(target, e))?;
+    let trace = Trace::read(&answer.trace).context(target)?;
     let again = answer.outcome(plan)?.record;
     check_same(target, &outcome.record, &again)?;
     check_complete(target, &outcome.record.worst, &samples, &trace)?;

@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::guest::{Boot, Cell, Guest, Job, Launched, Start, stops};
 use super::{cache, snapshot};
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result};
 use crate::message::{Message, Stream, output_bytes};
 use crate::session::{Limit, Session};
 use latlab_core::machine::TimeDomain;
@@ -288,7 +288,7 @@ impl Running {
         let complaints = self.guest.kernel_complaints();
         let good = last.is_answer() && complaints.is_empty();
         let trace = self.guest.trace()?;
-        let misses = Misses::read(&trace).map_err(|e| failed(&self.target, e))?;
+        let misses = Misses::read(&trace).context(&self.target)?;
         if let Some(path) = self.kept.as_ref().filter(|_| good) {
             cache::keep(path, &misses, &self.guest.transcript()?);
         }

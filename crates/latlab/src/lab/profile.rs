@@ -1,6 +1,6 @@
 //! Profiles: named combinations of a kernel, its command line and run-time settings.
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::lab::arch::{Arch, ArchName};
 use crate::lab::kernel::Source;
 use latlab_core::size::Bytes;
@@ -163,7 +163,7 @@ pub(crate) fn shipped() -> Vec<Profile> {
 /// and then `,memory=2GiB` the guest's memory.
 pub(crate) fn find(whole: &str, added: &[String]) -> Result<Profile> {
     let Some((name, memory)) = whole.rsplit_once(MEMORY) else { return of_arch(whole, added) };
-    let memory = memory.parse().map_err(|e| failed(whole, e))?;
+    let memory = memory.parse().context(whole)?;
     let profile = Profile { memory, ..of_arch(name, added)? };
     profile.check_memory().map(|()| profile)
 }
@@ -200,7 +200,7 @@ fn usual(name: &str, added: &[String]) -> Result<Profile> {
 
 fn at(path: &str) -> Result<Profile> {
     if Path::new(path).extension().is_some_and(|extension| extension == "toml") {
-        let text = file::read_text(Path::new(path)).map_err(|e| failed(path, e))?;
+        let text = file::read_text(Path::new(path)).context(path)?;
         return read(path, &text);
     }
     Ok(Profile::plain(path, Source::Image(path.into())))

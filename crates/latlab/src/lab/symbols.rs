@@ -7,7 +7,7 @@ use super::prepare;
 use super::seal;
 use super::unpack::{Packing, unpack};
 use crate::engine::Prepared;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::session::Session;
 use latlab_core::path::Location;
 use latlab_core::size::Bytes;
@@ -37,7 +37,7 @@ impl Symbols {
             None => (ask(cell, session)?, false),
         };
         let text = unpack(Packing::Gzip, &packed, LARGEST)
-            .map_err(|e| failed(&format!("{target}: the symbols of its kernel"), e))?;
+            .context(&format!("{target}: the symbols of its kernel"))?;
         let symbols = Symbols::parse(&String::from_utf8_lossy(&text));
         if symbols.functions.is_empty() {
             let why = "its kernel shows no symbols: use one with CONFIG_KALLSYMS";

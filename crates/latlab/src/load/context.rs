@@ -1,7 +1,7 @@
 //! The worker process of a load: its orders, and the context in which the load works.
 
 use super::LOADS;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::part;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Part;
@@ -86,8 +86,8 @@ pub(crate) fn serve(orders: &str) -> Result<()> {
     let load = part::build("load", LOADS, &orders.part)?;
     let progress = SharedPage::inherited(orders.shared).map_err(|e| broken(&e))?;
     signal::record_termination().map_err(|e| broken(&e))?;
-    affinity::pin(&orders.cpus).map_err(|e| failed(&orders.part.name, e))?;
+    affinity::pin(&orders.cpus).context(&orders.part.name)?;
     let single = SingleThread::prove().ok_or_else(|| broken(&"more than one thread"))?;
     let context = LoadContext { progress, seed: orders.seed, single };
-    load.work(&context).map_err(|e| failed(&orders.part.name, e))
+    load.work(&context).context(&orders.part.name)
 }

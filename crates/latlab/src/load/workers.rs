@@ -2,7 +2,7 @@
 
 use super::Placed;
 use super::context::Orders;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::{Warning, Work};
 use latlab_core::time::Nanos;
@@ -116,5 +116,5 @@ fn worker(load: &Placed, seed: u64, cpus: CpuList) -> Result<Worker> {
         vec!["load-worker".to_owned(), orders]
     };
     let started = Worker::start(orders);
-    started.map_err(|e| failed(&format!("{}: a worker could not be started", load.name()), e))
+    started.context(&format!("{}: a worker could not be started", load.name()))
 }

@@ -1,7 +1,7 @@
 //! A program on a target: its output is sent as messages while it runs.
 
 use super::{Message, Stream};
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result, failed};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::Running;
@@ -93,7 +93,7 @@ fn send_last(events: &Receiver<Event>, to: &mut dyn Write) -> Result<()> {
 }
 
 fn send(message: &Message, to: &mut dyn Write) -> Result<()> {
-    message.send(to).map_err(|e| failed("the output can't be sent", e))
+    message.send(to).context("the output can't be sent")
 }
 
 /// Forwards a pipe until all its writers have closed it.

@@ -3,7 +3,7 @@
 
 use crate::call::window::{Alarm, Times, Window};
 use crate::call::{CALLS, Call, Stage};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::part::{self, driver, permission};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan;
@@ -95,7 +95,7 @@ impl Consumer {
             std::thread::Builder::new().name("listener".to_owned()).spawn(listen)?;
             Ok(Consumer { running, requests, answers })
         };
-        start().map_err(|e| failed("the process that makes the call can't be started", e))
+        start().context("the process that makes the call can't be started")
     }
 
     /// Requests windows that are interrupted at these offsets, or not at all.
@@ -125,28 +125,26 @@ impl Consumer {
 /// The main function of a Consumer's process: `latlab scan-worker ORDERS`.
 pub(crate) fn serve(arguments: &str) -> Result<()> {
     let arguments: ConsumerArguments =
-        serde_json::from_str(arguments).map_err(|e| failed("the arguments of scan-worker", e))?;
+        serde_json::from_str(arguments).context("the arguments of scan-worker")?;
     // Set again, as the kernel resets it when it executes a program with file capabilities.
-    process::die_with_parent(arguments.parent).map_err(|e| failed("the parent process", e))?;
-    process::set_thread_name(&arguments.call.name).map_err(|e| failed("the process name", e))?;
+    process::die_with_parent(arguments.parent).context("the parent process")?;
+    process::set_thread_name(&arguments.call.name).context("the process name")?;
     let call = part::build("call", CALLS, &arguments.call)?;
     // A failure is the answer to the first request, so that the parent reports it.
     let mut ready = window(&arguments, call.as_ref()).and_then(|window| {
-        let stage = call.stage().map_err(|e| failed(&arguments.call.name, e))?;
+        let stage = call.stage().context(&arguments.call.name)?;
         Ok((window, stage))
     });
     for line in io::stdin().lock().lines().map_while(io::Result::ok) {
         let windows: Vec<Option<Offset>> =
-            serde_json::from_str(&line).map_err(|e| failed("a request for windows", e))?;
+            serde_json::from_str(&line).context("a request for windows")?;
         let answers = match &mut ready {
             Ok((window, stage)) => answer(&arguments.call.name, windows, window, stage.as_mut()),
             Err(failure) => vec![Err(failure.clone())],
         };
         let mut line = serde_json::to_string(&answers).expect("answers are plain data");
         line.push('\n');
-        io::stdout()
-            .write_all(line.as_bytes())
-            .map_err(|e| failed("the answer for the parent", e))?;
+        io::stdout().write_all(line.as_bytes()).context("the answer for the parent")?;
     }
     Ok(())
 }
@@ -166,7 +164,7 @@ fn answer(
             let parts = if asked.is_none() { window.parts() } else { Vec::new() };
             Measured { measurement, parts }
         });
-        answers.push(measured.map_err(|e| failed(call, e)));
+        answers.push(measured.context(call));
         if answers.last().is_some_and(Result::is_err) {
             break;
         }
@@ -191,7 +189,7 @@ fn window(arguments: &ConsumerArguments, call: &dyn Call) -> Result<Window> {
     let _ = memory::lock_present();
     memory::touch_stack();
     let cpu = CpuList::from_iter([arguments.cpu]);
-    cpu::pin(&cpu).map_err(|e| failed(&format!("CPU {cpu}"), e))?;
+    cpu::pin(&cpu).context(&format!("CPU {cpu}"))?;
     let policy = Policy::Fifo(call.priority());
     sched::set_policy(policy).map_err(|e| permission::refused("fifo", &e, ""))?;
     let single = SingleThread::prove()

@@ -1,7 +1,7 @@
 //! The Producer: the high-priority task that the interrupt wakes.
 
 use crate::call::window::Times;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::part::{driver, permission};
 use latlab_core::cpulist::CpuList;
 use latlab_core::scan::Interrupt;
@@ -78,8 +78,8 @@ impl Producer {
             }
         };
         let thread = std::thread::Builder::new().name("producer".to_owned()).stack_size(512 * 1024);
-        let thread = thread.spawn(run).map_err(|e| failed("the Producer can't be started", e))?;
-        let thread_id = receiver.recv().map_err(|e| failed("the Producer", e))??;
+        let thread = thread.spawn(run).context("the Producer can't be started")?;
+        let thread_id = receiver.recv().context("the Producer")??;
         Ok(Producer { thread: Some(thread), thread_id, before, stop, failure })
     }
 
@@ -139,7 +139,7 @@ impl Drop for Producer {
 /// Prepares the calling thread for the measurement.
 fn set_up(cpu: u32) -> Result<()> {
     memory::touch_stack();
-    cpu::pin(&CpuList::from_iter([cpu])).map_err(|e| failed(&format!("CPU {cpu}"), e))?;
+    cpu::pin(&CpuList::from_iter([cpu])).context(&format!("CPU {cpu}"))?;
     sched::set_policy(Policy::Fifo(super::PRODUCER))
         .map_err(|e| permission::refused("fifo", &e, ""))
 }

@@ -10,7 +10,7 @@ pub(crate) mod host;
 
 use super::{Target, in_turn};
 use crate::engine::{Outcome, Prepared};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::message::{END, KEPT, Message, RECEIVED, Task, output_bytes};
 use crate::part::{About, Describe};
 use crate::session::{Limit, Output, Session};
@@ -92,7 +92,7 @@ fn with_agent<T>(
     work: impl FnOnce(&mut Agent<'_, '_>) -> Result<T>,
 ) -> Result<T> {
     let host = Host::of(target)?;
-    let program = std::fs::read("/proc/self/exe").map_err(|e| failed("latlab's own program", e))?;
+    let program = std::fs::read("/proc/self/exe").context("latlab's own program")?;
     let script = SCRIPT.replace("SIZE", &program.len().to_string()).replace("KEPT", KEPT);
     let connection = Connection::open(&host, &script, session.limit.map(Limit::length))?;
     let mut agent = Agent { host, connection, session, folder: String::new(), greeting: 0 };

@@ -1,6 +1,6 @@
 //! Worker process of a probe: this program again, single-threaded, so that it may fork.
 
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result, failed};
 use crate::part::Params;
 use crate::rig::Sampler;
 use latlab_core::plan::Part;
@@ -134,15 +134,14 @@ impl WorkerChannel {
     /// Reads the start parameters. Returns the probe and the worker's channel to it.
     pub(crate) fn open(orders: &str) -> Result<(Part, WorkerChannel)> {
         let orders: WorkerOrders =
-            serde_json::from_str(orders).map_err(|e| failed("the orders of the worker", e))?;
+            serde_json::from_str(orders).context("the orders of the worker")?;
         // The kernel clears the parent-death signal when it executes a program with capabilities of
         // its own, so it is set again.
-        process::die_with_parent(orders.parent)
-            .map_err(|e| failed("the parent-death signal", e))?;
-        process::set_thread_name(&orders.probe.name).map_err(|e| failed("the worker's name", e))?;
+        process::die_with_parent(orders.parent).context("the parent-death signal")?;
+        process::set_thread_name(&orders.probe.name).context("the worker's name")?;
         let samples = orders.samples.map(|(fd, writers)| Samples::inherited(fd, writers));
         let samples = samples.transpose();
-        let samples = samples.map_err(|e| failed("the inherited samples", e))?;
+        let samples = samples.context("the inherited samples")?;
         let single = SingleThread::prove();
         let single = single.ok_or_else(|| failed("the worker", "has more than one thread"))?;
         Ok((orders.probe, WorkerChannel { single, samples }))
@@ -166,8 +165,7 @@ impl WorkerChannel {
 
     /// Answers with the error that ends the worker.
     pub(crate) fn report_error(error: &io::Error) -> Result<()> {
-        write_answer(&WorkerAnswer::<()>::Err(error.to_string()))
-            .map_err(|e| failed("the worker's answer", e))
+        write_answer(&WorkerAnswer::<()>::Err(error.to_string())).context("the worker's answer")
     }
 
     /// Returns the proof that the worker has one thread and so may fork.

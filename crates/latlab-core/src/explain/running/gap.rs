@@ -141,8 +141,9 @@ fn cut(spans: &mut Vec<(Nanos, Nanos)>, time: Nanos) -> Vec<(Nanos, Nanos)> {
     parts
 }
 
-/// Charges in order of time; adjacent ones of the same source are one.
+/// Charges in order of time; adjacent ones of the same source are one, those of no time none.
 fn charges(mut parts: Vec<(Source, (Nanos, Nanos))>) -> Vec<Charge> {
+    parts.retain(|(_, (from, to))| from < to);
     parts.sort_by_key(|(_, (from, _))| *from);
     let mut charges: Vec<Charge> = Vec::new();
     for (source, (from, to)) in parts {

@@ -1,7 +1,7 @@
 //! `latlab adapt status`: shows the state of the daemon.
 
 use crate::adapt;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::format::width::Width;
 use crate::format::{self, adapting};
 use latlab_core::time::Nanos;
@@ -53,7 +53,7 @@ fn watch() -> Result<()> {
         let why = "--watch needs a terminal: leave it out to print the status once";
         return Err(Failure::Failed(why.to_owned()));
     }
-    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+    let signals = Signals::block().context("signals can't be blocked")?;
     loop {
         format::put_styled(&adapting::screen(&adapt::status()?, Width::of_stdout()))?;
         if signals.wait(PERIOD) == Event::End {

@@ -2,9 +2,10 @@
 
 mod folder;
 
+use crate::commands::block_signals;
 use crate::commands::worse;
 use crate::explain::{FlightRecorder, Late};
-use crate::failure::{Result, failed};
+use crate::failure::Result;
 use crate::format::width::Width;
 use crate::format::{self, late, text};
 use folder::Folder;
@@ -44,7 +45,7 @@ const PACE: Nanos = Nanos::from_millis(500);
 /// Records late wake-ups until the time is up, the process ends, a signal comes, or recording fails;
 /// then prints the sum.
 pub(super) fn run(options: &Options) -> Result<()> {
-    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+    let signals = block_signals()?;
     let mut recording = Recording::start(options)?;
     let watched = recording.watch(options.length, &signals);
     let sum = text::summary(&recording.sum(), false, Width::of_stdout());
@@ -52,8 +53,6 @@ pub(super) fn run(options: &Options) -> Result<()> {
     if shown.is_err() {
         format::say(&sum);
     }
-    // Signals stay blocked: a second Ctrl-C must not replace the exit code.
-    std::mem::forget(signals);
     worse(watched, shown)
 }
 

@@ -8,7 +8,8 @@ use self::outcome::FinishedArray;
 use super::Study;
 use super::fingerprints::Fingerprints;
 use super::folder::{CellPlans, CellResult, Folder};
-use crate::failure::{Failure, Result, failed};
+use crate::commands::block_signals;
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::format;
 use crate::study::StudyFile;
 use crate::study::slurm::{ArraySpec, ArrayState, JobArray, TASK_NUMBER};
@@ -26,7 +27,7 @@ pub(super) fn measure(
     cells: &[CellPlans<'_>],
     folder: Folder<'_>,
 ) -> Result<Vec<CellResult>> {
-    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+    let signals = block_signals()?;
     let output = create_output_folder(folder.0)?;
     wait_for_earlier_array(&output, &signals)?;
     if study.targets.is_fresh() {
@@ -57,7 +58,6 @@ pub(super) fn measure(
         });
     }
     drop(fingerprints);
-    std::mem::forget(signals);
     Ok(results)
 }
 
@@ -122,7 +122,7 @@ fn undecided(failure: Failure) -> Failure {
 fn create_output_folder(out: &Path) -> Result<PathBuf> {
     let folder = out.join("slurm");
     let created = std::fs::create_dir_all(&folder).and_then(|()| folder.canonicalize());
-    created.map_err(|e| failed(&folder.display().to_string(), e))
+    created.at(&folder)
 }
 
 /// Submits an array with a task for each of the cells with these numbers.
@@ -133,7 +133,7 @@ fn submit(
     output: &Path,
     cells: &[usize],
 ) -> Result<JobArray> {
-    let working_directory = std::env::current_dir().map_err(|e| failed("the current folder", e))?;
+    let working_directory = std::env::current_dir().context("the current folder")?;
     JobArray::submit(&ArraySpec {
         name: file.name.rsplit('/').next().unwrap_or_default(),
         command: &task_command(study, file, folder.0)?,
@@ -147,13 +147,13 @@ fn submit(
 /// The command that a task runs: this program, which measures one cell.
 fn task_command(study: &Study, file: &StudyFile, out: &Path) -> Result<Vec<String>> {
     let absolute = |path: &Path| {
-        let path = path.canonicalize().map_err(|e| failed(&path.display().to_string(), e))?;
+        let path = path.canonicalize().at(path)?;
         path.into_os_string().into_string().map_err(|path| {
             failed(&path.display().to_string(), "Slurm takes only names that are UTF-8")
         })
     };
     let name = file.path.as_deref().map_or_else(|| Ok(file.name.clone()), absolute)?;
-    let program = std::env::current_exe().map_err(|e| failed("latlab's own program", e))?;
+    let program = std::env::current_exe().context("latlab's own program")?;
     let mut command = vec![absolute(&program)?, "study".to_owned(), name, "--out".to_owned()];
     command.extend([absolute(out)?, "--cell".to_owned(), TASK_NUMBER.to_owned()]);
     let targets = file.study.cells.iter().filter_map(|cell| cell.terms.on.as_ref());

@@ -3,6 +3,7 @@
 
 use super::fingerprints::Fingerprints;
 use super::folder::{self, CellPlans, CellResult, Folder, PieceId};
+use crate::commands::block_signals;
 use crate::commands::target_options::TargetOptions;
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
@@ -38,7 +39,7 @@ pub(super) fn measure(
     if folder.is_none() && pieces.iter().any(|piece| piece.partial) {
         return Err(needs_folder(file));
     }
-    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+    let signals = block_signals()?;
     let mut fingerprints = Fingerprints::new(options, &signals);
     if let Some(folder) = folder.filter(|_| !options.is_fresh()) {
         let mut partial = pieces.iter_mut().filter(|piece| piece.partial);
@@ -47,7 +48,6 @@ pub(super) fn measure(
     }
     measure_missing(file, &mut pieces, folder, options, &signals, &mut fingerprints)?;
     drop(fingerprints);
-    std::mem::forget(signals);
     let mut pieces = pieces.into_iter();
     Ok(cells.iter().map(|cell| join(*cell, &mut pieces)).collect())
 }

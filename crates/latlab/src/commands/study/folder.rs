@@ -1,7 +1,7 @@
 //! The folder of a study: the records of its cells, and of the pieces of long ones.
 
 use crate::commands::record_in;
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result, failed};
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
 use latlab_sys::file::write_atomically;
@@ -125,10 +125,9 @@ fn load(path: &Path, plan: &Plan) -> Option<Record> {
 }
 
 fn create(folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))
+    std::fs::create_dir_all(folder).at(folder)
 }
 
 fn write(path: &Path, record: &Record) -> Result<()> {
-    write_atomically(path, record.to_json().as_bytes())
-        .map_err(|e| failed(&path.display().to_string(), e))
+    write_atomically(path, record.to_json().as_bytes()).at(path)
 }

@@ -5,7 +5,7 @@ mod tests;
 
 use super::CellRecords;
 use super::folder::record_name;
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result, failed};
 use crate::format::html::study::{StudyPage, page};
 use crate::format::picture::NamedRecord;
 use crate::format::picture::study::pictures;
@@ -31,7 +31,7 @@ impl Results<'_> {
         let (study, findings, records) = (&self.file.study, self.findings, self.records);
         let write = |name: &str, bytes: &[u8]| {
             let path = out.join(name);
-            write_atomically(&path, bytes).map_err(|e| failed(&path.display().to_string(), e))
+            write_atomically(&path, bytes).at(&path)
         };
         // The reader of the report has no use for the path of the user's file.
         let name = Path::new(&self.file.name).file_name().unwrap_or_default().to_string_lossy();
@@ -81,8 +81,8 @@ fn remove_stale(out: &Path, names: &[&str], with_png: bool) -> Result<()> {
             continue;
         }
         let place = path.display().to_string();
-        if signature::is_ours(&path).map_err(|e| failed(&place, e))? {
-            std::fs::remove_file(&path).map_err(|e| failed(&place, e))?;
+        if signature::is_ours(&path).context(&place)? {
+            std::fs::remove_file(&path).context(&place)?;
             format::say(&format!("{place} was drawn by an earlier study: removed"));
         }
     }

@@ -3,6 +3,7 @@
 use super::CellRecords;
 use super::fingerprints::Fingerprints;
 use super::folder::Folder;
+use crate::commands::block_signals;
 use crate::commands::target_options::TargetOptions;
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Result, failed};
@@ -18,7 +19,6 @@ use latlab_core::study::figure::StudyFigure;
 use latlab_core::study::findings::Findings;
 use latlab_core::study::pieces::{self, LONGEST};
 use latlab_core::time::Nanos;
-use latlab_sys::signal::Signals;
 
 /// The repetition of a cell that has the longest latency of the table.
 pub(super) struct WorstCell<'a> {
@@ -76,7 +76,7 @@ impl<'a> WorstCell<'a> {
         if !options.is_fresh() && self.load(folder).is_some() {
             return Ok(());
         }
-        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let signals = block_signals()?;
         let mut fingerprints = Fingerprints::new(options, &signals);
         let (mut watch, mut bar) = (live::view(None), Bar::new(&signals));
         let mut session = options.session(&signals, watch.as_mut(), &mut bar);
@@ -88,7 +88,6 @@ impl<'a> WorstCell<'a> {
         let record = record.map_err(|failure| failure.about("--explain"))?;
         let record = fingerprints.add_to(self.label, &self.plan, record);
         drop(fingerprints);
-        std::mem::forget(signals);
         folder.store_worst(&record)
     }
 }

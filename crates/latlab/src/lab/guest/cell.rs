@@ -5,7 +5,7 @@ use super::driver::MODULE as DRIVER_MODULE;
 use super::orders::{self, JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
 use super::plugin::Plugin;
 use super::{GuestTime, Variables, disk, library, module, program};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::lab::arch::Arch;
 use crate::lab::kernel::{Kernel, Source};
 use crate::lab::profile::Profile;
@@ -321,7 +321,7 @@ impl Cell {
         let mut sizes = BTreeMap::new();
         for (there, here) in files {
             self.check_place(there)?;
-            let found = here.metadata().map_err(|e| failed(&here.display().to_string(), e))?;
+            let found = here.metadata().at(here)?;
             sizes.insert(there, found.len());
         }
         self.check_size(Bytes(sizes.into_values().fold(0, u64::saturating_add)))
@@ -366,7 +366,7 @@ impl Cell {
 /// Adds files: path in the guest, path on the host.
 fn add_all(archive: &mut Archive, files: &[(PathBuf, PathBuf)]) -> Result<()> {
     for (there, here) in files {
-        let bytes = std::fs::read(here).map_err(|e| failed(&here.display().to_string(), e))?;
+        let bytes = std::fs::read(here).at(here)?;
         archive.file(there, 0o755, &bytes);
     }
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! The guest gets the pages that are not empty, and writes them to its disk in memory.
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use latlab_core::size::Bytes;
 use latlab_sys::{file, process};
 use std::fs::File;
@@ -36,7 +36,7 @@ const IDENTIFIER: &str = "6c61746c-6162-4000-8000-000000000000";
 /// The pages of an ext4 file system of this size, each after its offset.
 pub(super) fn pages(size: Bytes) -> Result<Vec<u8>> {
     let program = program()?;
-    make(&program, size).map_err(|e| failed(&program.display().to_string(), e))
+    make(&program, size).at(&program)
 }
 
 fn make(program: &Path, size: Bytes) -> io::Result<Vec<u8>> {

@@ -4,7 +4,7 @@ use super::driver::MODULE as DRIVER;
 use super::orders::{JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
 use super::{archive, calibration, disk, kallsyms, orders};
 use crate::engine::{self, Prepared};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::lab::arch::{Arch, InterruptDevice};
 use crate::message::{Message, Messenger, program};
 use latlab_core::machine::TimeDomain;
@@ -38,7 +38,7 @@ pub(crate) fn serve() -> ! {
         });
         let last = done.unwrap_or_else(Message::Failed);
         // Closing the port waits until everything is sent.
-        last.send(&mut port).map_err(|e| failed("the port", e))
+        last.send(&mut port).context("the port")
     });
     if let Err(failure) = served {
         panic!("{failure}");
@@ -60,10 +60,10 @@ fn mount_all() -> Result<()> {
     ];
     // The root is in memory, and the user's program may lie in these folders.
     for folder in ["/run", "/tmp", "/var/tmp"] {
-        std::fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
+        std::fs::create_dir_all(folder).context(folder)?;
     }
     for (kind, place) in needed {
-        init::mount(kind, kind, Path::new(place)).map_err(|e| failed(place, e))?;
+        init::mount(kind, kind, Path::new(place)).context(place)?;
     }
     for (kind, place) in wanted {
         // Not every kernel has all of them; a part that needs one reports it.
@@ -107,11 +107,11 @@ fn prepare() -> Result<Orders> {
     }
     for (path, value) in &orders.files {
         // Each write to these files is a command of its own.
-        let mut file = File::options().write(true).open(path).map_err(|e| failed(path, e))?;
-        file.write_all(value.as_bytes()).map_err(|e| failed(&format!("{value} to {path}"), e))?;
+        let mut file = File::options().write(true).open(path).context(path)?;
+        file.write_all(value.as_bytes()).context(&format!("{value} to {path}"))?;
     }
     if orders.driver && matches!(Arch::own().interrupt_device, InterruptDevice::BuiltIn(_)) {
-        forget_device().map_err(|e| failed("the device of the test driver", e))?;
+        forget_device().context("the device of the test driver")?;
     }
     settle();
     Ok(orders)
@@ -121,9 +121,9 @@ fn prepare() -> Result<Orders> {
 /// otherwise it is in the initramfs.
 fn job() -> Result<Job> {
     if !Path::new(JOB).exists() {
-        let mut mailbox = Mailbox::map().map_err(|e| failed("the mailbox", e))?;
+        let mut mailbox = Mailbox::map().context("the mailbox")?;
         let unpacked = archive::unpack(&mailbox.receive(), Path::new("/"));
-        unpacked.map_err(|e| failed("the files of the job", e))?;
+        unpacked.context("the files of the job")?;
     }
     read(JOB)
 }
@@ -165,8 +165,8 @@ fn load_driver(orders: &Orders) -> Result<()> {
 }
 
 fn read<T: DeserializeOwned>(path: &str) -> Result<T> {
-    let bytes = std::fs::read(path).map_err(|e| failed(path, e))?;
-    serde_json::from_slice(&bytes).map_err(|e| failed(path, e))
+    let bytes = std::fs::read(path).context(path)?;
+    serde_json::from_slice(&bytes).context(path)
 }
 
 fn carry_out(job: &Job, orders: &Orders, port: &mut File) -> Result<Message> {
@@ -177,8 +177,7 @@ fn carry_out(job: &Job, orders: &Orders, port: &mut File) -> Result<Message> {
             let mut command = process::command(PROGRAM);
             command.args(words).current_dir(folder);
             command.envs(variables).env(TIME_DOMAIN, orders.time_domain.word());
-            std::fs::create_dir_all(folder)
-                .map_err(|e| failed(&folder.display().to_string(), e))?;
+            std::fs::create_dir_all(folder).at(folder)?;
             program::run(&mut command, port, &mut || false).map(Message::Exited)
         }
         Job::Calibrate => calibration::read().map(Message::Calibration),
@@ -207,7 +206,7 @@ fn load(module: &str) -> Result<()> {
     let (name, parameters) = module.split_once(' ').unwrap_or((module, ""));
     let path = format!("{MODULES}/{name}.ko");
     let load = || init::load_module(&File::open(&path)?, parameters);
-    load().map_err(|e| failed(&format!("the module {name}"), e))
+    load().context(&format!("the module {name}"))
 }
 
 /// A disk in memory, whose completions are timers of the guest, with a file system on it.
@@ -220,17 +219,17 @@ fn make_disk(folder: &Path) -> Result<()> {
                 .to_owned(),
         ));
     }
-    let file = File::options().write(true).open(DISK).map_err(|e| failed(DISK, e))?;
-    disk::write(&file).map_err(|e| failed("the guest's disk", e))?;
+    let file = File::options().write(true).open(DISK).context(DISK)?;
+    disk::write(&file).context("the guest's disk")?;
     drop(file);
-    init::mount("ext4", DISK, folder).map_err(|e| failed("the guest's disk", e))
+    init::mount("ext4", DISK, folder).context("the guest's disk")
 }
 
 fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
     if plan.starts_programs() {
         init::set_variables(&orders::usual_variables());
     }
-    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+    let signals = Signals::block().context("signals can't be blocked")?;
     // Progress messages would disturb the only processor.
     let mut watch = Messenger::new(&mut *port, Nanos::from_secs(3600));
     let plan = Prepared::of(plan)?;

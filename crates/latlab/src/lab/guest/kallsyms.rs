@@ -1,6 +1,6 @@
 //! The kernel's symbols, sent from a guest to the host.
 
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result, failed};
 use crate::message::{Message, Stream};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -25,7 +25,7 @@ pub(super) fn send(port: &mut dyn Write) -> Result<()> {
         let message = Message::output(Stream::Stdout, chunk);
         message.send(port)
     });
-    sent.map_err(|e| failed("the port", e))
+    sent.context("the port")
 }
 
 /// Whether a line is a function, without the padding before functions, or the preemption counter.

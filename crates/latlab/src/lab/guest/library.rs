@@ -6,7 +6,7 @@ mod search;
 mod tests;
 
 use super::Variables;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::lab::arch::Arch;
 use elf::Elf;
 use search::{Loaded, Search};
@@ -39,11 +39,11 @@ pub(crate) fn closure_if_any(
     arch: &'static Arch,
 ) -> Result<Vec<(PathBuf, PathBuf)>> {
     let name = file.display().to_string();
-    let bytes = std::fs::read(file).map_err(|e| failed(&name, e))?;
+    let bytes = std::fs::read(file).context(&name)?;
     let search = Search::of(variables, arch)?;
     let mut packing = Packing { search: &search, files: Vec::new(), seen: BTreeSet::new() };
     if let Ok(Some(elf)) = Elf::read(&bytes, arch) {
-        let real = file.canonicalize().map_err(|e| failed(&name, e))?;
+        let real = file.canonicalize().context(&name)?;
         packing.libraries(Loaded::program(real, elf))?;
     }
     Ok(packing.files)
@@ -56,7 +56,7 @@ pub(crate) fn tree(path: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     /// The largest file of an archive, bytes.
     const LARGEST: u64 = u32::MAX as u64;
     let name = path.display().to_string();
-    let top = path.metadata().map_err(|e| failed(&name, e))?;
+    let top = path.metadata().context(&name)?;
     if !top.is_file() && !top.is_dir() {
         return Err(failed(
             &name,
@@ -74,7 +74,7 @@ pub(crate) fn tree(path: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
             continue;
         }
         let here = entry.path();
-        let size = entry.metadata().map_err(|e| failed(&name, e))?.len();
+        let size = entry.metadata().context(&name)?.len();
         if size > LARGEST {
             let too_large = "this file is too large: 4 GiB is the limit";
             return Err(failed(&here.display().to_string(), too_large));
@@ -109,11 +109,11 @@ impl Packing<'_> {
     /// Adds the files that a program needs, without the program.
     fn program(&mut self, program: &Path) -> Result<()> {
         let name = program.display().to_string();
-        let real = program.canonicalize().map_err(|e| failed(&name, e))?;
+        let real = program.canonicalize().context(&name)?;
         if !self.seen.insert(real.clone()) {
             return Ok(());
         }
-        let metadata = real.metadata().map_err(|e| failed(&name, e))?;
+        let metadata = real.metadata().context(&name)?;
         if metadata.is_dir() {
             return Err(failed(&name, "this is a folder: name a program in it"));
         }
@@ -123,11 +123,11 @@ impl Packing<'_> {
         if metadata.permissions().mode() & 0o111 == 0 {
             return Err(failed(&name, "this is not executable: use chmod +x"));
         }
-        let bytes = std::fs::read(&real).map_err(|e| failed(&name, e))?;
+        let bytes = std::fs::read(&real).context(&name)?;
         if let Some(line) = bytes.strip_prefix(b"#!") {
             return self.script(&name, line);
         }
-        match Elf::read(&bytes, self.search.arch).map_err(|e| failed(&name, e))? {
+        match Elf::read(&bytes, self.search.arch).context(&name)? {
             Some(elf) => self.libraries(Loaded::program(real, elf)),
             None => Err(failed(&name, self.no_program(&bytes))),
         }
@@ -231,7 +231,7 @@ impl Packing<'_> {
         })?;
         self.add(loader)?;
         let name = loader.display().to_string();
-        let elf = Elf::read(&bytes, self.search.arch).map_err(|e| failed(&name, e))?;
+        let elf = Elf::read(&bytes, self.search.arch).context(&name)?;
         Ok(elf.and_then(|elf| elf.soname).into_iter().collect())
     }
 
@@ -247,7 +247,7 @@ impl Packing<'_> {
 /// The path of a file in the guest, where no folder is a symbolic link.
 fn in_guest(here: &Path) -> Result<PathBuf> {
     let absolute = std::path::absolute(here);
-    let absolute = absolute.map_err(|e| failed(&here.display().to_string(), e))?;
+    let absolute = absolute.at(here)?;
     let mut guest = PathBuf::new();
     for part in absolute.components() {
         match part {

@@ -1,6 +1,6 @@
 //! Kernel modules that a guest loads: their selection, order and contents.
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::lab::kernel::store::modules_place;
 use crate::lab::kernel::{Contents, Kernel};
 use crate::lab::unpack::{Packing, unpack};
@@ -122,7 +122,7 @@ impl<'a> Modules<'a> {
         let packed = self.contents.read(path)?.unwrap_or_default();
         let place = self.contents.place(path);
         let bytes = unpacked(packed, path.extension());
-        let bytes = bytes.map_err(|e| failed(&place.display().to_string(), e))?;
+        let bytes = bytes.at(&place)?;
         let info = Info::read(&place, &bytes)?;
         Ok((bytes, info))
     }

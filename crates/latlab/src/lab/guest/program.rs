@@ -1,6 +1,6 @@
 //! This program in a guest: the same file, or one that was built for the guest's architecture.
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::lab::arch::Arch;
 use object::LittleEndian;
 use object::elf::FileHeader64;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub(super) fn of(arch: &Arch) -> Result<Vec<u8>> {
     let path = find(arch)?;
     let shown = path.display();
-    let program = std::fs::read(&path).map_err(|e| failed(&shown.to_string(), e))?;
+    let program = std::fs::read(&path).context(&shown.to_string())?;
     let header = FileHeader64::<LittleEndian>::parse(program.as_slice());
     if header.is_ok_and(|header| header.e_machine.get(LittleEndian) == arch.elf_machine) {
         return Ok(program);
@@ -25,7 +25,7 @@ pub(crate) fn find(arch: &Arch) -> Result<PathBuf> {
     if arch.is_host() {
         return Ok("/proc/self/exe".into());
     }
-    let own = std::env::current_exe().map_err(|e| failed("latlab's own program", e))?;
+    let own = std::env::current_exe().context("latlab's own program")?;
     let path = own.with_file_name(format!("latlab-{}", arch.debian));
     if path.exists() {
         return Ok(path);

@@ -5,7 +5,7 @@ use super::launch::{Launching, Start};
 use super::machine::{arguments, missing};
 use super::output::{Lines, Outputs, end_of, text};
 use super::start;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::message::complaint::{self, COMPLAINTS};
 use crate::message::{LONGEST_LINE, Message};
 use crate::session::Limit;
@@ -86,18 +86,18 @@ impl Guest {
 
     /// The messages since the last call.
     pub(crate) fn messages(&mut self) -> Result<Vec<Message>> {
-        let lines = self.sent.take().map_err(|e| failed(&self.target, e))?;
+        let lines = self.sent.take().context(&self.target)?;
         lines.lines().map(Message::read).collect()
     }
 
     /// All its messages, as text.
     pub(crate) fn transcript(&self) -> Result<String> {
-        text(&self.outputs.port).map_err(|e| failed(&self.target, e))
+        text(&self.outputs.port).context(&self.target)
     }
 
     /// The recording of its plugin; empty without one.
     pub(crate) fn trace(&self) -> Result<String> {
-        text(&self.outputs.trace).map_err(|e| failed(&self.target, e))
+        text(&self.outputs.trace).context(&self.target)
     }
 
     /// What became of the launch, once.

@@ -2,7 +2,7 @@
 
 use super::store::{self, Facts, Origin, Store, modules_place};
 use super::{Kernel, Progress, Source, digest, image};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -56,14 +56,14 @@ struct File<'a> {
 impl File<'_> {
     fn read(path: &Path) -> Result<File<'_>> {
         let shown = path.display().to_string();
-        let there = std::fs::metadata(path).map_err(|e| failed(&shown, e))?;
+        let there = std::fs::metadata(path).context(&shown)?;
         if !there.is_file() || there.len() > image::LARGEST.into() {
             return Err(failed(
                 &shown,
                 "this is not a kernel: it is not a file, or larger than any kernel",
             ));
         }
-        let bytes = std::fs::read(path).map_err(|e| failed(&shown, e))?;
+        let bytes = std::fs::read(path).context(&shown)?;
         let digest = digest(&bytes);
         Ok(File { path, bytes, digest })
     }
@@ -74,7 +74,7 @@ impl File<'_> {
     }
 
     fn image(&self) -> Result<image::Image> {
-        image::read(&self.bytes).map_err(|e| failed(&self.path.display().to_string(), e))
+        image::read(&self.bytes).at(self.path)
     }
 
     /// The digest of the kernel and its modules.
@@ -180,8 +180,8 @@ impl Modules {
         let shown = folder.display().to_string();
         let mut text = String::new();
         for entry in WalkDir::new(&folder).sort_by_file_name() {
-            let entry = entry.map_err(|e| failed(&shown, e))?;
-            let there = entry.metadata().map_err(|e| failed(&shown, e))?;
+            let entry = entry.context(&shown)?;
+            let there = entry.metadata().context(&shown)?;
             if there.is_file() {
                 let path = entry.path().strip_prefix(&folder).unwrap_or_else(|_| entry.path());
                 let (size, seconds, rest) = (there.len(), there.mtime(), there.mtime_nsec());
@@ -208,7 +208,7 @@ impl Modules {
 fn real(path: &Path) -> Result<Option<PathBuf>> {
     match path.canonicalize() {
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(None),
-        real => real.map(Some).map_err(|e| failed(&path.display().to_string(), e)),
+        real => real.map(Some).at(path),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::store::Store;
 use super::work::{ask, first_error, interrupted, run, tool};
 use super::{Progress, cache};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use latlab_sys::file;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -185,7 +185,7 @@ fn configure(folder: &Path, architecture: &str, mirror: &Mirror) -> Result<()> {
     }
     for place in ["lists/partial", "archives/partial"] {
         let place = folder.join(place);
-        fs::create_dir_all(&place).map_err(|e| failed(&place.display().to_string(), e))?;
+        fs::create_dir_all(&place).at(&place)?;
     }
     write(&folder.join("sources.list"), mirror.sources(architecture).as_bytes())?;
     write(&folder.join("status"), b"")?;
@@ -216,7 +216,7 @@ fn configure(folder: &Path, architecture: &str, mirror: &Mirror) -> Result<()> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    file::write_atomically(path, bytes).map_err(|e| failed(&path.display().to_string(), e))
+    file::write_atomically(path, bytes).at(path)
 }
 
 #[cfg(test)]

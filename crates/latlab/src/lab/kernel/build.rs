@@ -6,7 +6,7 @@ use super::archive::Archive;
 use super::store::{Draft, Origin, Store};
 use super::work::{explain, log_file, make, run, tool};
 use super::{Fetched, Kernel, Progress, Source, apt, headers, image};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::lab::arch::Arch;
 use crate::part::About;
 use latlab_core::suggest;
@@ -131,7 +131,7 @@ fn source_tree(
     for deb in apt::download(archive, &[package], &draft.folder, progress)? {
         apt::unpack(&deb, &outer, progress)?;
     }
-    std::fs::create_dir(&tree).map_err(|e| failed(&tree.display().to_string(), e))?;
+    std::fs::create_dir(&tree).at(&tree)?;
     let archive = outer.join(format!("usr/src/{SOURCE}.tar.xz"));
     let mut tar = tool("tar");
     tar.arg("-xf").arg(archive).arg("--strip-components=1").arg("-C").arg(&tree);
@@ -150,13 +150,12 @@ impl Make<'_> {
     /// system silently drops options with unmet dependencies.
     fn configure(&self, recipe: &Recipe, progress: &mut dyn Progress) -> Result<()> {
         let asked = self.tree.join("latlab.config");
-        latlab_sys::file::write_atomically(&asked, recipe.config.as_bytes())
-            .map_err(|e| failed(&asked.display().to_string(), e))?;
+        latlab_sys::file::write_atomically(&asked, recipe.config.as_bytes()).at(&asked)?;
         let configure = self.command(&["KCONFIG_ALLCONFIG=latlab.config", "allnoconfig"]);
         run(&configure, self.log, progress, &mut |_| ())?;
         let path = self.tree.join(".config");
         let result = std::fs::read_to_string(&path);
-        recipe.check_kept(&result.map_err(|e| failed(&path.display().to_string(), e))?)
+        recipe.check_kept(&result.at(&path)?)
     }
 
     fn build(&self, objects: u64, progress: &mut dyn Progress) -> Result<()> {
@@ -183,8 +182,8 @@ impl Make<'_> {
 fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
     let file = tree.join(Arch::usual().kernel_image);
     let shown = file.display().to_string();
-    let bytes = std::fs::read(&file).map_err(|e| failed(&shown, e))?;
-    let image = image::read(&bytes).map_err(|e| failed(&shown, e))?;
+    let bytes = std::fs::read(&file).context(&shown)?;
+    let image = image::read(&bytes).context(&shown)?;
     draft.take(&tree.join(".config"), "config")?;
     draft.take(&draft.folder.join("headers"), headers::PLACE)?;
     let name = format!("built-{}", image.release);

@@ -3,7 +3,7 @@
 
 use super::store::{exists, modules_place};
 use super::{Kernel, digest};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::lab::seal::Seal;
 use latlab_sys::file;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(super) fn list(folder: &Path) -> Result<Seal> {
             continue;
         }
         for entry in WalkDir::new(path).sort_by_file_name() {
-            let path = entry.map_err(|e| failed(&folder.display().to_string(), e))?.into_path();
+            let path = entry.at(folder)?.into_path();
             // No module has a name that can't be written on a line.
             let name = path.strip_prefix(folder).ok().and_then(Path::to_str);
             let Some(name) = name.filter(|name| !name.contains(['\n', '\\'])) else { continue };

@@ -4,7 +4,7 @@ use super::archive::Archive;
 use super::store::{self, Draft, Facts};
 use super::work::{run, tool};
 use super::{Kernel, Progress, Source, apt};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::lab::arch::Arch;
 use latlab_sys::file;
 use std::path::{Path, PathBuf};
@@ -94,14 +94,14 @@ fn fetch(kernel: &Kernel, facts: &Facts, draft: &Draft, progress: &mut dyn Progr
     let tree = draft.folder.join("tree");
     for (archive, package) in &all {
         let folder = draft.folder.join(&package.name);
-        std::fs::create_dir(&folder).map_err(|e| failed(&folder.display().to_string(), e))?;
+        std::fs::create_dir(&folder).at(&folder)?;
         for deb in apt::download(archive, std::slice::from_ref(package), &folder, progress)? {
             apt::unpack(&deb, &tree, progress)?;
         }
     }
     settle(&tree.join(below(&name)))?;
     let place = kernel.folder.join(PLACE);
-    std::fs::rename(&tree, &place).map_err(|e| failed(&place.display().to_string(), e))
+    std::fs::rename(&tree, &place).at(&place)
 }
 
 /// The three packages, each with the archive that has it: the headers of this kernel, the headers
@@ -140,9 +140,9 @@ fn packages(
 fn settle(folder: &Path) -> Result<()> {
     let path = folder.join("Makefile");
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(&path).map_err(|e| failed(&shown, e))?;
+    let text = std::fs::read_to_string(&path).context(&shown)?;
     let text = text.replace("/usr/src/", "../");
-    file::write_atomically(&path, text.as_bytes()).map_err(|e| failed(&shown, e))
+    file::write_atomically(&path, text.as_bytes()).context(&shown)
 }
 
 #[cfg(test)]

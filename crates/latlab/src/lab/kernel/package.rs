@@ -3,7 +3,7 @@
 use super::archive::Archive;
 use super::store::{self, Draft, Origin, Store, version_key};
 use super::{Fetched, Kernel, Progress, Source, apt, image};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::lab::arch::Arch;
 use std::path::{Path, PathBuf};
 
@@ -142,11 +142,10 @@ fn of_kind(name: &str, start: &str, kind: &str) -> bool {
 fn install(store: &Store, draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
     let (file, release) = vmlinuz(tree, &origin.what)?;
     let shown = file.display().to_string();
-    let bytes = std::fs::read(&file).map_err(|e| failed(&shown, e))?;
-    let image =
-        image::read(&bytes).map_err(|e| failed(&format!("{release} of {}", origin.what), e))?;
+    let bytes = std::fs::read(&file).context(&shown)?;
+    let image = image::read(&bytes).context(&format!("{release} of {}", origin.what))?;
     // Since Linux 7 it lies among the modules, which are kept.
-    std::fs::remove_file(&file).map_err(|e| failed(&shown, e))?;
+    std::fs::remove_file(&file).context(&shown)?;
     let places = [tree.to_owned(), tree.join("usr")];
     let modules = places.map(|place| place.join(format!("lib/modules/{release}")));
     let mut configs = vec![tree.join(format!("boot/config-{release}"))];

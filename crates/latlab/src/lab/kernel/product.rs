@@ -3,7 +3,7 @@
 use super::store::{Draft, Store};
 use super::work::{explain, log_file, run};
 use super::{Progress, digest};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::lab::seal;
 use latlab_sys::file;
 use std::io;
@@ -38,8 +38,7 @@ impl Product<'_> {
         M: FnOnce(&Path, &Draft, &mut dyn Progress) -> Result<Command>,
     {
         let place = self.place();
-        let is_intact =
-            || seal::is_intact(&place).map_err(|e| failed(&place.display().to_string(), e));
+        let is_intact = || seal::is_intact(&place).at(&place);
         if is_intact()? {
             return Ok(place);
         }
@@ -52,7 +51,7 @@ impl Product<'_> {
             // A compiler that is killed leaves its temporary files: they are in the draft.
             command.env("TMPDIR", &folder);
             let built = self.build(&folder, &command, progress)?;
-            keep(&built, &place).map_err(|e| failed(&place.display().to_string(), e))?;
+            keep(&built, &place).at(&place)?;
         }
         Ok(place)
     }
@@ -82,11 +81,10 @@ impl Product<'_> {
 
     /// Writes the sources into a folder.
     fn unpack(&self, folder: &Path) -> Result<()> {
-        std::fs::create_dir(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
+        std::fs::create_dir(folder).at(folder)?;
         self.sources.iter().try_for_each(|(name, text)| {
             let path = folder.join(name);
-            file::write_atomically(&path, text.as_bytes())
-                .map_err(|e| failed(&path.display().to_string(), e))
+            file::write_atomically(&path, text.as_bytes()).at(&path)
         })
     }
 }

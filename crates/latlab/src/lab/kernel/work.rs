@@ -1,7 +1,7 @@
 //! The programs that fetch, unpack and build.
 
 use super::{Progress, cache};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::lab::arch::Arch;
 use latlab_sys::process::{self, Running};
 use std::fs::File;
@@ -43,8 +43,8 @@ pub(crate) fn run(
 ) -> Result<()> {
     let path = log.display().to_string();
     let file = File::options().append(true).create(true).open(log);
-    let file = file.map_err(|e| failed(&path, e))?;
-    let twin = file.try_clone().map_err(|e| failed(&path, e))?;
+    let file = file.context(&path)?;
+    let twin = file.try_clone().context(&path)?;
     let name = command.get_program().to_string_lossy().into_owned();
     if !is_there(&name) {
         return Err(missing(command, &ErrorKind::NotFound.into()));
@@ -53,7 +53,7 @@ pub(crate) fn run(
     tied.stdout(twin).stderr(file);
     let mut running = Running::start(&mut tied).map_err(|e| missing(&tied, &e))?;
     loop {
-        let status = running.child().try_wait().map_err(|e| failed(&name, e))?;
+        let status = running.child().try_wait().context(&name)?;
         match status {
             Some(status) if status.success() => return Ok(()),
             // Ctrl-C reaches the program too, and it may end first.
@@ -126,9 +126,9 @@ fn is_there(what: &str) -> bool {
 /// The log of a build, kept even if it fails.
 pub(crate) fn log_file(name: &str) -> Result<PathBuf> {
     let logs = cache()?.join("logs");
-    std::fs::create_dir_all(&logs).map_err(|e| failed(&logs.display().to_string(), e))?;
+    std::fs::create_dir_all(&logs).at(&logs)?;
     let log = logs.join(format!("{name}.log"));
-    File::create(&log).map_err(|e| failed(&log.display().to_string(), e))?;
+    File::create(&log).at(&log)?;
     Ok(log)
 }
 

@@ -1,7 +1,7 @@
 //! Slurm's commands: running them, and the meaning of their errors.
 
 use super::last_line;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use latlab_sys::process::{self, Running};
 use std::io::{ErrorKind, Write as _};
 use std::process::Command;
@@ -32,13 +32,13 @@ pub(super) fn run(command: &mut Command, input: &str) -> Result<CommandOutput> {
     }
     let read = |pipe: Option<&mut dyn std::io::Read>| {
         let mut bytes = Vec::new();
-        pipe.map_or(Ok(0), |pipe| pipe.read_to_end(&mut bytes)).map_err(|e| failed(&name, e))?;
+        pipe.map_or(Ok(0), |pipe| pipe.read_to_end(&mut bytes)).context(&name)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     // stderr is short enough for a pipe's buffer, so that reading it second can't deadlock.
     let stdout = read(child.stdout.as_mut().map(|pipe| pipe as &mut dyn std::io::Read))?;
     let stderr = read(child.stderr.as_mut().map(|pipe| pipe as &mut dyn std::io::Read))?;
-    let status = child.wait().map_err(|e| failed(&name, e))?;
+    let status = child.wait().context(&name)?;
     Ok(CommandOutput { success: status.success(), stdout, stderr })
 }
 

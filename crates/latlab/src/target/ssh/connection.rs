@@ -1,7 +1,7 @@
 //! One connection of the OpenSSH client: bytes in, lines out.
 
 use super::host::Host;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result, failed};
 use crate::message::LONGEST_LINE;
 use crate::message::complaint::{self, COMPLAINTS, cut};
 use crate::session::Session;
@@ -202,7 +202,7 @@ fn unable(error: &io::Error) -> Failure {
 
 fn thread(life: impl FnOnce() + Send + 'static) -> Result<()> {
     let thread = std::thread::Builder::new().name("ssh".to_owned()).spawn(life);
-    thread.map(drop).map_err(|e| failed("a thread could not be started", e))
+    thread.map(drop).context("a thread could not be started")
 }
 
 fn write(mut to: ChildStdin, chunks: &Receiver<Vec<u8>>) {

@@ -1,7 +1,7 @@
 //! The search for libraries, as in `ld.so(8)`, with the folders that `ldconfig(8)` reads.
 
 use super::elf::Elf;
-use crate::failure::{Result, failed};
+use crate::failure::{Context as _, Result, failed};
 use crate::lab::arch::Arch;
 use crate::lab::guest::Variables;
 use std::collections::BTreeSet;
@@ -166,7 +166,7 @@ fn read(file: &Path, folders: &mut Vec<PathBuf>, seen: &mut BTreeSet<PathBuf>) -
                     let pattern = file.with_file_name(pattern);
                     let files = glob::glob(&pattern.to_string_lossy());
                     for file in files.into_iter().flatten() {
-                        let file = file.map_err(|e| failed(&pattern.display().to_string(), e))?;
+                        let file = file.at(&pattern)?;
                         read(&file, folders, seen)?;
                     }
                 }

@@ -1,7 +1,7 @@
 //! The recipe of a build: configuration options and edits of the source.
 
 use super::Build;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Context as _, Failure, Result};
 use crate::lab::arch::Arch;
 use crate::lab::kernel::digest;
 use crate::lab::kernel::work::check_tools;
@@ -51,7 +51,7 @@ const TOOLS: &[(&str, &str)] = &[
 impl Recipe {
     pub(super) fn of(build: &Build) -> Result<Recipe> {
         let name = build.about.name;
-        let edits: Edits = toml::from_str(build.edits).map_err(|e| failed(name, e))?;
+        let edits: Edits = toml::from_str(build.edits).context(name)?;
         let lines = options(build.config).map(str::to_owned);
         let edited = edits.edit.iter().map(|edit| format!("{edit:?}"));
         let digest = digest(lines.chain(edited).collect::<Vec<_>>().join("\n").as_bytes());
@@ -84,9 +84,9 @@ impl Recipe {
     pub(super) fn edit(&self, tree: &Path) -> Result<()> {
         for edit in &self.edits {
             let path = tree.join(&edit.file);
-            let text = std::fs::read_to_string(&path).map_err(|e| failed(&edit.file, e))?;
+            let text = std::fs::read_to_string(&path).context(&edit.file)?;
             let changed = edit.apply(&text)?;
-            file::write_atomically(&path, changed.as_bytes()).map_err(|e| failed(&edit.file, e))?;
+            file::write_atomically(&path, changed.as_bytes()).context(&edit.file)?;
         }
         Ok(())
     }
