@@ -185,10 +185,10 @@ boards: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS) qemu-system-aarch64=qemu-system-arm
 	LATLAB_ARM64=$(abspath dist/latlab-arm64) cargo test --locked --package latlab --test cli arm64::
 
-# Judges explain and scan by random scenes in guests whose truth is known.
+# Judges explain and scan by random scenes in guests whose truth is known, and explains nine loads on all kernels.
 truth: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
-	LATLAB_SCENES=$${LATLAB_SCENES:-250} cargo test --locked --package latlab --test cli -- --nocapture scenes:: check::overruns
+	LATLAB_SCENES=$${LATLAB_SCENES:-250} cargo test --locked --package latlab --test cli -- --nocapture scenes:: check::overruns explain::kernels
 
 # Makes each system call of commands that change this machine or write files fail once, kills them
 # before each write, and kills sixteen commands 500 times at random moments. Prints how many faults and
