@@ -3,7 +3,7 @@
  *
  *   loops library|spinning|relative|absolute|cyclictest PERIOD_US CYCLES
  *
- * docs/results/2026-11-period.md has the figures; loops.py makes them.
+ * docs/results/period.md has the figures; loops.py makes them.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

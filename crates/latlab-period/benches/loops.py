@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rows of docs/results/2026-11-period.md: the library's loops and cyclictest, idle and under load.
+"""Rows of docs/results/period.md: the library's loops and cyclictest, idle and under load.
 
 usage: loops.py LATLAB LOOPS idle|ping|disk PROFILE…
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges latlab check by programs whose faults are known: docs/results/2026-11-check.md.
+"""Judges latlab check by programs whose faults are known: docs/results/check.md.
 
 usage: check.py LATLAB TARGET…
        check.py LATLAB cost TARGET…

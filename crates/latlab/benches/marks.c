@@ -1,5 +1,5 @@
 /* What a mark costs: 200 cycles of 10 ms at SCHED_FIFO 80, each with 100 parts. Prints the median time of
- * a mark, in nanoseconds, from the times of cycles. docs/results/2026-11-check.md has the figures. */
+ * a mark, in nanoseconds, from the times of cycles. docs/results/check.md has the figures. */
 #define _GNU_SOURCE
 #include <latlab-mark.h>
 #include <sched.h>

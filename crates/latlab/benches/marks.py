@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what a mark costs, watched and not: docs/results/2026-11-check.md.
+"""Measures what a mark costs, watched and not: docs/results/check.md.
 
 usage: marks.py LATLAB LIBRARY TARGET…
 
