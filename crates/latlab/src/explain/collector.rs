@@ -23,7 +23,7 @@ use std::thread::Builder;
 const SETTLED: Nanos = Nanos::from_millis(500);
 
 /// Memory that the thread that explains reserves. In two hours under hackbench on a busy machine its heap
-/// grew to 6 MiB (docs/results/torture.md).
+/// grew by up to 7.3 MiB (docs/results/torture.md).
 const HEAP: Bytes = Bytes(8 << 20);
 
 impl ProbeExplainer {
