@@ -26,7 +26,10 @@ fn remedy_with_an_effect_is_found_by_six_pairs_among_three() {
     let judged = judge(&without, &with, 6, 3).unwrap();
     assert_eq!(judged.effect, Effect::Helped, "{judged:?}");
     let worst = &judged.figures[0];
-    assert_eq!(worst.name, "worst");
+    let longest = |runs: &[Record]| runs.iter().map(|run| run.series[0].max).max().unwrap();
+    assert_eq!((worst.without, worst.with), (longest(&without), longest(&with)));
+    let named_so = judged.figures.iter().filter(|figure| figure.name == "worst").count();
+    assert_eq!((worst.name.as_str(), named_so), ("worst", 1), "{judged:?}");
     assert!((0.05..0.06).contains(&worst.ratio), "{worst:?}");
     let interval = worst.interval.unwrap();
     assert!(interval.low <= worst.ratio && worst.ratio <= interval.high, "{worst:?}");
