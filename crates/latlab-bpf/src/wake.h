@@ -149,6 +149,16 @@ INLINE void stays(struct wake *wake)
 	wake->former_cpu = NO_CPU;
 }
 
+/* A sleep from which a stop took the task goes on afterwards, and ends at once where its time has passed: until
+ * the task could go on, the stop's own wake-up has that time. */
+INLINE void begins_after_stop(struct watched *watched, struct wake *wake)
+{
+	struct wake *before = &watched->wakes[~watched->next & 1];
+
+	if (before->stop && wake->due < before->waking)
+		wake->due = wake->expiry = before->waking;
+}
+
 /* Begins the wake-up of the watched task that is kept with the CPU. */
 static __noinline void enter(struct ring *ring, __u32 cpu)
 {
@@ -168,6 +178,7 @@ static __noinline void enter(struct ring *ring, __u32 cpu)
 	wake->waker_cpu = cpu;
 	wake->waking_depth = 0;
 	stays(wake);
+	begins_after_stop(watched, wake);
 	watched->due = wake->due;
 	watched->pending = 1;
 }
@@ -199,10 +210,12 @@ INLINE void begin_wake(void *ctx, struct ring *ring, __u32 here, struct watched 
 		wake->stop = watched->asleep;
 		wake->stopper = watched->stopper;
 	}
-	watched->due = due;
-	watched->throttled = 0;
 	wake->due = due;
 	wake->expiry = expiry;
+	begins_after_stop(watched, wake);
+	due = wake->due;
+	watched->due = due;
+	watched->throttled = 0;
 	wake->waking = now;
 	describe(&wake->waker, current);
 	wake->waker_cpu = here;
