@@ -9,8 +9,8 @@ mod places;
 mod verdicts;
 
 use crate::program::{
-    LATLAB, Missing, Output, Running, entries, field, in_mount_namespace, latlab, lock_machine,
-    not_run, pause, run, wait_until,
+    LATLAB, Missing, Output, Running, compile, entries, field, in_mount_namespace, latlab,
+    lock_machine, not_run, pause, run, wait_until,
 };
 use latlab_core::check::{BreachReport, Level, Report, Rule};
 use std::path::{Path, PathBuf};
@@ -69,16 +69,6 @@ pub(crate) fn compiled(folder: &Path, options: &[&str]) -> PathBuf {
     let source = folder.join("faults.c");
     std::fs::write(&source, SOURCE).expect("the folder can be written");
     compile(&source, folder, options)
-}
-
-/// Compiles a program into the folder.
-fn compile(source: &Path, folder: &Path, options: &[&str]) -> PathBuf {
-    let program = folder.join(source.file_stem().expect("it is a file"));
-    let mut compile = Command::new("cc");
-    compile.args(["-O1", "-Wall", "-Wextra", "-Werror"]).args(options).arg("-o").arg(&program);
-    let output = compile.arg(source).arg("-pthread").output().expect("cc starts");
-    assert!(output.status.success(), "{output:?}");
-    program
 }
 
 fn folder() -> tempfile::TempDir {

@@ -4,7 +4,14 @@
 mod cpus;
 mod governor;
 mod loops;
+mod moves;
+mod ordinary;
+mod quotas;
 mod remedies;
+mod running;
+mod servers;
+mod stage;
+mod stops;
 mod wake_ups;
 
 use latlab_core::random::Random;

@@ -1,7 +1,9 @@
 //! Explanations of waits whose reason is known: in the queue of another CPU, while stopped, and without quota.
 
 use super::{charged, explained};
-use crate::program::{Running, folder, latlab, lock_machine, not_run, root, send, wait_until};
+use crate::program::{
+    Running, compile, folder, latlab, lock_machine, not_run, root, send, wait_until,
+};
 use latlab_core::record::Record;
 use latlab_core::record::explained::Explained;
 use latlab_core::time::Nanos;
@@ -20,10 +22,8 @@ struct Waits {
 impl Waits {
     fn start(reason: &str) -> Waits {
         let folder = folder();
-        let program = folder.path().join("waits");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/explain/waits.c");
-        let compiled = Command::new("cc").arg("-O1").arg("-o").args([&program, &source]).status();
-        assert!(compiled.expect("cc starts").success());
+        let program = compile(&source, folder.path(), &[]);
         let child = Command::new(program).arg(reason).stdout(Stdio::piped()).spawn();
         Waits { child: child.expect("it starts"), _folder: folder }
     }

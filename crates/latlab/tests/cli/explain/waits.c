@@ -1,57 +1,7 @@
 /* Programs that wait for a known reason. The first argument says for which. */
-#define _GNU_SOURCE
-#include <sched.h>
+#include "tasks.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
-#include <unistd.h>
-
-static long long now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
-
-static void sleep_until(long long at)
-{
-	struct timespec time = {at / 1000000000, at % 1000000000};
-
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, 0);
-}
-
-static void compute(long long ns)
-{
-	for (long long end = now() + ns; now() < end;)
-		;
-}
-
-static void run_on(int pid, int cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	sched_setaffinity(pid, sizeof(cpus), &cpus);
-}
-
-static int begin(const char *name, int cpu, int priority)
-{
-	int pid = fork();
-	struct sched_param fifo = {priority};
-
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, 9);
-	prctl(PR_SET_NAME, name);
-	run_on(0, cpu);
-	if (priority && sched_setscheduler(0, SCHED_FIFO, &fifo))
-		exit(1);
-	return 0;
-}
 
 /* The victim sleeps for milliseconds on CPU 1, where a task of higher priority computes for 200 ms of each 500.
  * After 100 ms of these, another moves it to CPU 0, and back in the end. Prints the PID of the victim. */
