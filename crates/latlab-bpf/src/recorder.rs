@@ -59,6 +59,8 @@ pub struct Recorder {
     colliding: Mutex<u64>,
     missing: Vec<&'static str>,
     counting: Mutex<Counting>,
+    /// When all programs were attached.
+    began: Nanos,
     /// The programs are attached while these exist.
     _links: Vec<Link>,
     object: Object,
@@ -219,7 +221,8 @@ impl Recorder {
             let left = end - clock::now();
             if entries > 0 || left == Nanos(0) {
                 drop(ring);
-                windows.into_iter().for_each(take);
+                // What delayed a task that was due before was not recorded.
+                windows.into_iter().filter(|window| window.due >= self.began).for_each(take);
                 return Ok(entries >= BATCH);
             }
             let wait =

@@ -110,7 +110,7 @@ fn instead(stretch: &Segment, window: &Window) -> Option<(Task, Ordering)> {
     }
     let order = match task.prio.cmp(&ours.prio) {
         _ if task.is_idle() => Ordering::Greater,
-        Ordering::Greater if !ours.is_realtime() => Ordering::Equal,
+        _ if !ours.is_realtime() && !task.is_realtime() => Ordering::Equal,
         order => order,
     };
     Some((task, order))

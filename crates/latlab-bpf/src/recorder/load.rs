@@ -7,6 +7,7 @@ use crate::layout::{RUNNING, Settings, duration, window};
 use crate::object::{self, lock, map};
 use latlab_core::explain::Comm;
 use latlab_core::time::Nanos;
+use latlab_sys::clock;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
@@ -54,6 +55,7 @@ pub(super) fn load(
         colliding: Mutex::default(),
         missing,
         counting: Mutex::new(Counting::begin(COUNTED)),
+        began: clock::now(),
         _links: links,
         object,
     };

@@ -93,9 +93,17 @@ pub(super) fn is_usual(charge: &Charge) -> bool {
         "non-preemptible",
         "interrupts-off",
     ];
-    let is_latlab = charge.culprit.starts_with("latlab");
-    let by_latlab = is_latlab && charge.cause == "higher-priority" && charge.ns.0 <= READING;
-    by_latlab || BRIEF.contains(&&*charge.cause) && charge.ns.0 <= SHORT
+    /// Threads of the kernel, by how their names begin.
+    const KERNEL: [&str; 6] =
+        ["kworker/", "migration/", "rcu", "ksoftirqd/", "ktimers/", "irq_work/"];
+    let is_short = charge.ns.0 <= SHORT;
+    let is_kernel = KERNEL.iter().any(|name| charge.culprit.starts_with(name));
+    let is_latlab = charge.culprit.starts_with("latlab") && charge.ns.0 <= READING;
+    match &*charge.cause {
+        "higher-priority" => is_latlab || is_kernel && is_short,
+        "equal-priority" | "interrupt-thread" => is_kernel && is_short,
+        brief => BRIEF.contains(&brief) && is_short,
+    }
 }
 
 /// Says which charge is neither usual nor one that this scene has, and where more than 1 % is unexplained.

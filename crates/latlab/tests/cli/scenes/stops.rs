@@ -1,7 +1,7 @@
 //! Loops that another task stops: by a signal, as a tracer, or with their control group.
 
 use super::stage::{
-    Cast, KERNELS, Stage, VICTIM, expect, explained, is_by, judge_charges, time_of,
+    Cast, KERNELS, SHORT, Stage, VICTIM, expect, explained, is_by, judge_charges, time_of,
 };
 use super::{Draw, run_all};
 use latlab_core::record::{Record, Sample};
@@ -95,10 +95,13 @@ impl Scene {
     fn judge(&self, record: &Record) -> Result<(), String> {
         let late = explained(record)?.late;
         expect("number of late wake-ups", late, STOPS - 1..=STOPS + 1)?;
-        let beside =
-            |charge: &_| self.beside.is_some() && is_by(charge, "higher-priority", "beside");
-        let stop = |charge: &_| is_by(charge, "stopped", self.way.1);
-        judge_charges(record, |charge| stop(charge) || beside(charge))?;
+        let is_beside = self.beside.is_some();
+        judge_charges(record, |charge| {
+            is_by(charge, "stopped", self.way.1)
+                // It goes on for a moment after it has let the loop go on.
+                || is_by(charge, "higher-priority", "stopper") && charge.ns.0 <= SHORT
+                || is_by(charge, "higher-priority", "beside") && is_beside
+        })?;
         record.worst.iter().try_for_each(|sample| self.judge_times(sample))
     }
 
