@@ -46,8 +46,8 @@ impl Scene {
             format!("hog,cpu=1,fifo={hog},every={round},busy={busy}"),
             format!("mover,fifo=90,does=move,of={VICTIM},first={wait},every={round},lasts={back}"),
         ];
-        let words = format!("--above {}ns --for {}ns", wait / 2, MOVES * round);
-        Cast { guest, before: String::new(), tasks, words }
+        let (before, words) = (String::new(), format!("--above {}ns", wait / 2));
+        Cast { guest, before, tasks, length: MOVES * round, first: false, words }
     }
 
     fn judge(&self, record: &Record) -> Result<(), String> {

@@ -1,6 +1,8 @@
 //! SCHED_OTHER loops beside other tasks: whoever had the CPU is named, and nobody else.
 
-use super::stage::{Cast, KERNELS, MS, Stage, VICTIM, expect, explained, is_by, judge_charges};
+use super::stage::{
+    Cast, KERNELS, MS, Stage, VICTIM, expect, explained, is_behind, is_by, judge_charges,
+};
 use super::{Draw, run_all};
 use latlab_core::record::{Charge, Record, Sample};
 
@@ -48,7 +50,7 @@ impl Beside {
     /// Whether it is the culprit of a charge.
     fn has(&self, charge: &Charge) -> bool {
         let cause = if self.fifo.is_some() { "higher-priority" } else { "equal-priority" };
-        is_by(charge, cause, self.name)
+        is_by(charge, cause, self.name) || self.fifo.is_some() && is_behind(charge, self.name)
     }
 
     /// The longest time that it has the CPU in a wait.
@@ -80,7 +82,9 @@ impl Scene {
             guest: self.kernel.to_owned(),
             before: String::new(),
             tasks: [victim].into_iter().chain(self.beside.iter().map(Beside::words)).collect(),
-            words: format!("--above 300us --for {LENGTH}ns"),
+            length: LENGTH,
+            first: false,
+            words: "--above 300us".to_owned(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Loops in a control group whose CPU quota another task of the group uses up.
 
 use super::stage::{
-    Cast, KERNELS, MS, Stage, VICTIM, expect, explained, is_by, judge_charges, time_of,
+    Cast, KERNELS, MS, Stage, VICTIM, expect, explained, is_behind, is_by, judge_charges, time_of,
 };
 use super::{Draw, run_all};
 use latlab_core::explain::quota::Quota;
@@ -65,7 +65,9 @@ impl Scene {
             guest: self.kernel.to_owned(),
             before,
             tasks: [victim, burner].into_iter().chain(outsider).chain(above).collect(),
-            words: format!("--above {}ns --for {}ns", self.wait() / 2, PERIODS * self.period),
+            length: PERIODS * self.period,
+            first: false,
+            words: format!("--above {}ns", self.wait() / 2),
         }
     }
 
@@ -92,6 +94,7 @@ impl Scene {
                     && self.outsider
                     && charge.ns.0 <= TURN
                 || is_by(charge, "higher-priority", "above") && above
+                || is_behind(charge, "above") && above
         })?;
         record.worst.iter().try_for_each(|sample| self.judge_times(sample))
     }

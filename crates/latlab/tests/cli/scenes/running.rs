@@ -5,6 +5,7 @@ use super::{Draw, run_all};
 use crate::program::latlab;
 use latlab_core::record::Record;
 use latlab_core::record::running::RunningThread;
+use std::ops::RangeInclusive;
 
 /// How long a scene is observed.
 const LENGTH: u64 = 600 * MS;
@@ -23,14 +24,24 @@ impl Taker {
         Taker { busy: draw.between(50_000, 2_000_000), every: draw.between(10, 60) * MS }
     }
 
-    /// Says where a thread that was accounted for over a time was not interrupted as often and as long as
-    /// this task ran.
-    fn judge(&self, (name, cause): (&str, &str), thread: &RunningThread) -> Result<(), String> {
+    /// How often it acts in a time that begins with it.
+    fn times(&self, length: u64) -> u64 {
+        length.div_ceil(self.every)
+    }
+
+    /// Says where this task did not take as much from a thread as it ran, so often.
+    fn judge(
+        &self,
+        name: &str,
+        times: RangeInclusive<u64>,
+        thread: &RunningThread,
+    ) -> Result<(), String> {
+        let cause = "higher-priority";
         let ours = thread.taken.iter().find(|one| one.cause == cause && one.culprit == name);
         let total = ours.map_or(0, |taken| taken.total.0);
-        let (span, Taker { busy, every }) = (thread.span().0, self);
-        let (least, most) = ((span / every).saturating_sub(1), span / every + 2);
-        let range = least * (busy - busy / 50)..=most * (busy + busy / 50 + SWITCHES);
+        let busy = self.busy;
+        let range =
+            times.start() * (busy - busy / 50)..=times.end() * (busy + busy / 50 + SWITCHES);
         expect(&format!("time of {name}"), total, range)
             .map_err(|why| format!("{why} in {thread:?}"))
     }
@@ -49,11 +60,13 @@ const NAMES: [&str; 3] = ["one", "two", "three"];
 
 impl Scene {
     fn draw(draw: &mut Draw) -> Scene {
-        let takers = draw.one(&[1, 2, 3]);
+        let work = draw.is(3).then(|| draw.between(4, 9) * MS);
+        // Beside several it could not do its work in time.
+        let takers = if work.is_some() { 1 } else { draw.one(&[1, 2, 3]) };
         Scene {
             kernel: draw.one(&KERNELS),
             policy: draw.one(&["fifo=10", "nice=0"]),
-            work: draw.is(3).then(|| draw.between(4, 9) * MS),
+            work,
             takers: (0..takers).map(|_| Taker::draw(draw)).collect(),
         }
     }
@@ -68,22 +81,19 @@ impl Scene {
             guest: self.kernel.to_owned(),
             before: String::new(),
             tasks: [victim].into_iter().chain(takers).collect(),
-            words: format!("--running --for {LENGTH}ns"),
+            length: LENGTH,
+            first: true,
+            words: "--running".to_owned(),
         }
     }
 
     fn judge(&self, record: &Record) -> Result<(), String> {
         let threads = &explained(record)?.running;
         let [thread] = &threads[..] else { return Err(format!("{threads:?}")) };
-        // At first the bound was 120 %: latlab looks whether the time is over each 100 ms, and reads after that.
-        expect("time that is accounted for", thread.span().0, LENGTH / 10 * 8..=LENGTH * 2)?;
         match self.work {
             // Until it runs, a thread that sleeps has no CPU to take.
             Some(work) => self.judge_sleeper(work, thread),
-            None => NAMES
-                .iter()
-                .zip(&self.takers)
-                .try_for_each(|(name, taker)| taker.judge((name, "higher-priority"), thread)),
+            None => self.judge_takers(thread),
         }?;
         let is_known = |culprit: &str| NAMES.contains(&culprit) || culprit.starts_with("latlab");
         let is_task =
@@ -96,11 +106,19 @@ impl Scene {
             .map_err(|why| format!("{why} in {thread:?}"))
     }
 
+    fn judge_takers(&self, thread: &RunningThread) -> Result<(), String> {
+        let lost: u64 = self.takers.iter().map(|taker| taker.times(LENGTH) * taker.busy).sum();
+        expect("time that it ran", thread.ran.0, 0..=LENGTH + LENGTH / 100 - lost)?;
+        NAMES.iter().zip(&self.takers).try_for_each(|(name, taker)| {
+            let times = taker.times(LENGTH);
+            taker.judge(name, times..=times, thread)
+        })
+    }
+
     /// It works in each of its periods, whatever takes the CPU meanwhile.
     fn judge_sleeper(&self, work: u64, thread: &RunningThread) -> Result<(), String> {
-        let periods = thread.span().0 / (20 * MS);
-        let range = (periods - 1) * (work - work / 50)..=(periods + 2) * (work + work / 50);
-        expect("time that it ran", thread.ran.0, range)
+        let all = LENGTH.div_ceil(20 * MS) * work;
+        expect("time that it ran", thread.ran.0, all - all / 50..=all + all / 50)
             .map_err(|why| format!("{why} in {thread:?}"))
     }
 }
@@ -136,5 +154,6 @@ fn judge_noise(taker: &Taker, record: &Record) -> Result<(), String> {
     let explained = explained(record)?;
     expect("unexplained", explained.unexplained.0, 0..=explained.total.0 / 100)?;
     let [thread] = &explained.running[..] else { return Err(format!("{:?}", explained.running)) };
-    taker.judge(("load:cpu", "higher-priority"), thread)
+    let times = taker.times(thread.span().0);
+    taker.judge("load:cpu", times.saturating_sub(2)..=times + 1, thread)
 }

@@ -57,7 +57,9 @@ impl Scene {
             guest: self.kernel.to_owned(),
             before: self.before(),
             tasks: [victim, "hog,fifo=30".to_owned()].into_iter().chain(others).collect(),
-            words: format!("--above {}ns --for {}ns", self.wait / 2, PERIODS * self.period),
+            length: PERIODS * self.period,
+            first: true,
+            words: format!("--above {}ns", self.wait / 2),
         }
     }
 

@@ -26,9 +26,16 @@ pub(super) struct Cast {
     /// Commands of a shell in /sys/fs/cgroup.
     pub(super) before: String,
     pub(super) tasks: Vec<String>,
+    /// For how long they act, in nanoseconds.
+    pub(super) length: u64,
+    /// Whether latlab has the highest priority, as it has to where real-time tasks leave it no time.
+    pub(super) first: bool,
     /// The arguments of `explain`.
     pub(super) words: String,
 }
+
+/// Time from the start of the tasks until they act, by when latlab watches them.
+const BEGIN: u64 = 4_000 * MS;
 
 impl Stage {
     pub(super) fn new() -> Stage {
@@ -51,13 +58,14 @@ impl Stage {
         judged.map_err(|why| format!("{} {script}: {why}", cast.guest))
     }
 
-    /// latlab runs at the highest priority, so that no task of the scene keeps it from reading events.
     fn run(&self, cast: &Cast) -> (Output, String) {
         let tasks: String = cast.tasks.iter().map(|task| format!(" {task}")).collect();
-        let (program, Cast { before, words, .. }) = (self.program.display(), cast);
+        let (program, Cast { before, length, words, .. }) = (self.program.display(), cast);
+        let first = if cast.first { "/latlab exec --fifo 99 -- " } else { "" };
         let script = format!(
-            "set -e; cd /sys/fs/cgroup; {before} {program}{tasks} & sleep 0.05; \
-             exec /latlab exec --fifo 99 -- /latlab explain --comm {VICTIM} --json {words}"
+            "set -e; cd /sys/fs/cgroup; {before} {program} {length}{tasks} & sleep 0.05; exec \
+             {first}/latlab explain --comm {VICTIM} --json --for {}ns {words}",
+            BEGIN + length + 100 * MS
         );
         let tools = ["sh", "sleep", "mkdir"].map(|tool| format!("--with /bin/{tool}"));
         let mut exec = command(&format!("exec --on lab:{} {}", cast.guest, tools.join(" ")));
@@ -72,13 +80,20 @@ pub(super) const MS: u64 = 1_000_000;
 /// The longest part of a wake-up that interrupts, timers and switches take.
 pub(super) const SHORT: u64 = 60_000;
 
-/// The longest time for which latlab reads events at a time.
-const READING: u64 = 5_000_000;
+/// The longest time for which latlab reads events between two ticks. It was 5 ms in all at first, which 9 ms
+/// exceeded.
+const READING: u64 = 4 * MS;
 
 /// Whether a charge has this cause, and this task as its culprit.
 pub(super) fn is_by(charge: &Charge, cause: &str, task: &str) -> bool {
     let rest = charge.culprit.strip_prefix(task);
     charge.cause == cause && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// Whether a charge is for the thread that wakes the task, behind this task.
+pub(super) fn is_behind(charge: &Charge, task: &str) -> bool {
+    let behind = charge.culprit.split_once(" behind ").map(|(_, front)| front);
+    charge.cause == "interrupt-thread" && behind.is_some_and(|front| front.starts_with(task))
 }
 
 /// Whether a charge is what any wake-up may meet beside what the scene does to it.
@@ -94,14 +109,14 @@ pub(super) fn is_usual(charge: &Charge) -> bool {
         "interrupts-off",
     ];
     /// Threads of the kernel, by how their names begin.
-    const KERNEL: [&str; 6] =
-        ["kworker/", "migration/", "rcu", "ksoftirqd/", "ktimers/", "irq_work/"];
+    const KERNEL: [&str; 7] =
+        ["kworker/", "migration/", "rcu", "khugepaged", "ksoftirqd/", "ktimers/", "irq_work/"];
     let is_short = charge.ns.0 <= SHORT;
     let is_kernel = KERNEL.iter().any(|name| charge.culprit.starts_with(name));
     let is_latlab = charge.culprit.starts_with("latlab") && charge.ns.0 <= READING;
     match &*charge.cause {
-        "higher-priority" => is_latlab || is_kernel && is_short,
-        "equal-priority" | "interrupt-thread" => is_kernel && is_short,
+        "higher-priority" | "equal-priority" => is_latlab || is_kernel && is_short,
+        "interrupt-thread" => charge.culprit.contains(" behind latlab") || is_kernel && is_short,
         brief => BRIEF.contains(&brief) && is_short,
     }
 }

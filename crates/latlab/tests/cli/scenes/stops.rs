@@ -1,7 +1,8 @@
 //! Loops that another task stops: by a signal, as a tracer, or with their control group.
 
 use super::stage::{
-    Cast, KERNELS, SHORT, Stage, VICTIM, expect, explained, is_by, judge_charges, time_of,
+    Cast, KERNELS, SHORT, Stage, VICTIM, expect, explained, is_behind, is_by, judge_charges,
+    time_of,
 };
 use super::{Draw, run_all};
 use latlab_core::record::{Record, Sample};
@@ -82,7 +83,9 @@ impl Scene {
             guest: self.kernel.to_owned(),
             before: "mkdir stopped;".to_owned(),
             tasks: [victim, stopper].into_iter().chain(beside).collect(),
-            words: format!("--above {}ns --for {}ns", length / 4, STOPS * every),
+            length: STOPS * every,
+            first: false,
+            words: format!("--above {}ns", length / 4),
         }
     }
 
@@ -94,13 +97,14 @@ impl Scene {
 
     fn judge(&self, record: &Record) -> Result<(), String> {
         let late = explained(record)?.late;
-        expect("number of late wake-ups", late, STOPS - 1..=STOPS + 1)?;
+        expect("number of late wake-ups", late, STOPS..=STOPS)?;
         let is_beside = self.beside.is_some();
         judge_charges(record, |charge| {
             is_by(charge, "stopped", self.way.1)
                 // It goes on for a moment after it has let the loop go on.
                 || is_by(charge, "higher-priority", "stopper") && charge.ns.0 <= SHORT
                 || is_by(charge, "higher-priority", "beside") && is_beside
+                || is_behind(charge, "beside") && is_beside
         })?;
         record.worst.iter().try_for_each(|sample| self.judge_times(sample))
     }

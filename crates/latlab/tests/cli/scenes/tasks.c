@@ -1,9 +1,9 @@
-/* The tasks of a scene, one for each argument: a name, and what it does, as in
- * `hog,cpu=1,fifo=40,every=500000000,busy=200000000`. Times are in nanoseconds.
+/* The tasks of a scene. The first argument is its length, after which all sleep. Each other one is a task: its
+ * name, and what it does, as in `hog,cpu=1,fifo=40,every=500000000,busy=200000000`. Times are in nanoseconds.
  *
- * A task begins `first` after a moment that all have in common, and acts each `every`, where it skips
- * times that have passed, unless it `catches` up: it computes for `busy`, or does something to the task `of` for `lasts`. Without
- * `every` it computes for ever. */
+ * A task begins `first` after a moment that all have in common, and acts each `every`, where it skips times
+ * that have passed, unless it `catches` up: it computes for `busy`, or does something to the task `of` for
+ * `lasts`. Without `every` it computes all the time. */
 #include "../explain/tasks.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ struct task {
 };
 
 static struct task tasks[MOST];
-static long long start;
+static long long start, end;
 
 static void write_file(const char *group, const char *file, long long value)
 {
@@ -96,16 +96,20 @@ static void run(struct task *task)
 		setpriority(PRIO_PROCESS, 0, task->nice);
 	if (task->does)
 		attach(task);
-	for (long long at = start + task->first;;) {
+	for (long long at = start + task->first; at < end;) {
 		sleep_until(at);
-		if (!task->every)
-			for (;;)
+		if (!task->every) {
+			while (now() < end)
 				;
+			break;
+		}
 		act(task, at);
 		do
 			at += task->every;
-		while (!task->catches && at <= now());
+		while (at < end && !task->catches && at <= now());
 	}
+	for (;;)
+		pause();
 }
 
 static void set(struct task *task, char *word)
@@ -132,12 +136,13 @@ static void set(struct task *task, char *word)
 
 int main(int count, char **arguments)
 {
-	/* Time for all to start. */
-	start = now() + 200000000;
-	for (int each = 0; each < count - 1 && each < MOST; each++) {
+	/* Time for all to start, and for latlab to begin to watch them. */
+	start = now() + 4000000000;
+	end = start + atoll(arguments[1]);
+	for (int each = 0; each < count - 2 && each < MOST; each++) {
 		struct task *task = &tasks[each];
 
-		task->name = strtok(arguments[each + 1], ",");
+		task->name = strtok(arguments[each + 2], ",");
 		for (char *word; (word = strtok(0, ","));)
 			set(task, word);
 		task->pid = begin(task->name, task->cpu, task->fifo);
