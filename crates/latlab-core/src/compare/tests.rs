@@ -248,7 +248,19 @@ fn effect_leaves_out_quantiles_that_a_few_samples_decide() {
         comparison.latencies[0].effect()
     };
     assert_eq!(effect(130_000_000, 520), "", "the corrected p50 is of four samples");
-    assert!(effect(70_000, 0).contains("p50"), "{}", effect(70_000, 0));
+    assert_eq!(effect(70_000, 0).matches("p50").count(), 1, "{}", effect(70_000, 0));
+}
+
+#[test]
+fn effect_has_the_median_and_the_highest_quantile_of_enough_samples() {
+    let side = |scale: u64| {
+        let latencies: Vec<u64> = (1..=10_000).map(|n| n * scale).collect();
+        [run("cyclic", 0, &latencies)]
+    };
+    let effect = compare(&side(10), &side(20)).unwrap().latencies[0].effect();
+    let names: Vec<&str> = effect.split(", ").filter_map(|part| part.split(' ').next()).collect();
+    // Ten of them are above p99.9.
+    assert_eq!(names, ["p50", "p99.9"], "{effect}");
 }
 
 #[test]
