@@ -55,6 +55,8 @@ pub(crate) struct Settings {
     pub(crate) sparse: bool,
     /// Whether latencies are judged when the task sleeps again.
     pub(crate) later: bool,
+    /// Whether the wakings of watched tasks are events.
+    pub(crate) wakings: bool,
 }
 
 impl Settings {
@@ -74,7 +76,8 @@ impl Settings {
             .into_iter()
             .chain(ways)
             .chain([self.variables.interrupts, u32::from(self.sparse)])
-            .chain([u32::from(self.later), u32::from(self.defers())]);
+            .chain([u32::from(self.later), u32::from(self.defers())])
+            .chain([u32::from(self.wakings), 0]);
         let mut bytes = self.name.0.to_vec();
         bytes.extend(self.slow.0.to_ne_bytes());
         bytes.extend(words.flat_map(u32::to_ne_bytes));

@@ -356,7 +356,7 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	struct task_struct *current = bpf_get_current_task_btf();
 	bool is_thread = is_real_time_thread(task);
 
-	if (is_thread)
+	if (is_thread || settings.wakings)
 		note_waking(ring, current, task, now);
 	if (is_ours)
 		woken(ctx, ring, cpu, current, task, now);

@@ -218,6 +218,8 @@ struct settings {
 	__u32 sparse;	/* whether switches are recorded only while a watched task waits for the CPU */
 	__u32 later;	/* whether latencies are judged when the task sleeps again; with TASKS only */
 	__u32 defers;	/* whether wake-ups are kept with the CPU until the task sleeps again; with `later` only */
+	__u32 wakings;	/* whether the wakings of watched tasks are events */
+	__u32 unused;
 };
 
 struct lost {

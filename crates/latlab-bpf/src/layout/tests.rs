@@ -200,11 +200,15 @@ fn settings_have_the_layout_of_the_c_header() {
         local_timer: true,
         sparse: true,
         later: true,
+        wakings: true,
     }
     .bytes();
-    assert_eq!(bytes.len(), 72);
+    assert_eq!(bytes.len(), 80);
     assert_eq!((&bytes[..4], bytes[16]), (&b"abc\0"[..], 9));
-    assert_eq!([24, 40, 44, 48, 52, 56, 60, 64].map(|at| bytes[at]), [1, 5, 2, 1, 1, 7, 1, 1]);
+    assert_eq!(
+        [24, 40, 44, 48, 52, 56, 60, 64, 72].map(|at| bytes[at]),
+        [1, 5, 2, 1, 1, 7, 1, 1, 1]
+    );
 }
 
 proptest! {

@@ -147,6 +147,7 @@ fn configure(
         local_timer,
         sparse: detail == Detail::Sparse,
         later,
+        wakings: detail == Detail::Running,
     };
     for mut map in open.maps_mut() {
         match map.name().to_str() {

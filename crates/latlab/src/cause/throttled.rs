@@ -1,11 +1,12 @@
 //! The task was throttled.
 
-use super::{Cause, instead};
+use super::{Cause, instead, is_idle};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::quota::{QUOTA, Quota};
 use latlab_core::explain::segment::{Phase, Segment};
+use latlab_core::time::Nanos;
 use std::cmp::Ordering;
 
 /// The task was runnable, but the CPU switched or returned to a lower-priority task, because the
@@ -45,9 +46,16 @@ impl Cause for Throttled {
             && order == Ordering::Greater
             && (window.was_passed_over(segment)
                 || window.was_left_waiting(segment)
-                || !on.hypervisor && task.is_idle() && window.was_left_idle(segment));
+                || !on.hypervisor && stays_idle(segment) && window.was_left_idle(segment));
         passed_over.then_some(Culprit { task: Some(task), ..Culprit::default() })
     }
+}
+
+/// Whether the CPU stays idle for longer than the idle task takes to look whether another one is to run. The
+/// next interrupt may come before that.
+fn stays_idle(segment: &Segment) -> bool {
+    const LOOK: Nanos = Nanos::from_micros(5);
+    is_idle(segment) && segment.length() > LOOK
 }
 
 #[cfg(test)]
@@ -166,6 +174,18 @@ mod tests {
         let after = charges.iter().position(|(cause, _)| *cause == "throttled");
         assert_eq!(charges[after.expect("it is throttled")..][..3], ends);
         assert!(!charged(&window, GUEST).iter().any(|(cause, _)| *cause == "throttled"));
+    }
+
+    /// Another interrupt comes at once, before the idle task has looked.
+    #[test]
+    fn idle_cpu_between_two_interrupts_is_not_throttled() {
+        let window = scene(&[
+            (18_000, IDLE, timer_upon(KERNEL)),
+            (20_500, IDLE, EventKind::InterruptEnd),
+            (22_400, IDLE, timer_upon(KERNEL)),
+            (23_000, IDLE, EventKind::InterruptEnd),
+        ]);
+        assert!(!charged(&window, METAL).iter().any(|(cause, _)| *cause == "throttled"));
     }
 
     /// A task of higher priority runs first, in user mode.

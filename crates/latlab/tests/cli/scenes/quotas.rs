@@ -1,7 +1,8 @@
 //! Loops in a control group whose CPU quota another task of the group uses up.
 
 use super::stage::{
-    Cast, KERNELS, MS, Stage, VICTIM, expect, explained, is_behind, is_by, judge_charges, time_of,
+    Cast, KERNELS, MS, SHORT, Stage, VICTIM, expect, explained, is_behind, is_by, judge_charges,
+    time_of,
 };
 use super::{Draw, run_all};
 use latlab_core::explain::quota::Quota;
@@ -71,9 +72,12 @@ impl Scene {
         }
     }
 
-    /// For how long the group has no time in each period.
+    /// For how long the group has no time in each period. While it has, an outsider has half of the CPU, and a
+    /// task above them its part.
     fn wait(&self) -> u64 {
-        self.period - self.quota * if self.outsider { 2 } else { 1 }
+        let used = self.quota * if self.outsider { 2 } else { 1 };
+        let (busy, every) = self.above.unwrap_or((0, 1));
+        self.period.saturating_sub(used * every / (every - busy))
     }
 
     fn judge(&self, record: &Record) -> Result<(), String> {
@@ -89,6 +93,8 @@ impl Scene {
         let (quota, above) = (quota.to_string(), self.above.is_some());
         judge_charges(record, |charge| {
             is_by(charge, "throttled", &quota)
+                // An idle CPU is so for a moment after the quota.
+                || is_by(charge, "throttled", "the idle task") && charge.ns.0 <= SHORT
                 || is_by(charge, "equal-priority", "burner") && charge.ns.0 <= TURN
                 || is_by(charge, "equal-priority", "outsider")
                     && self.outsider
@@ -96,7 +102,10 @@ impl Scene {
                 || is_by(charge, "higher-priority", "above") && above
                 || is_behind(charge, "above") && above
         })?;
-        record.worst.iter().try_for_each(|sample| self.judge_times(sample))
+        // The first period has begun before the scene.
+        let first = record.worst.iter().map(|sample| sample.at).min();
+        let others = record.worst.iter().filter(|sample| Some(sample.at) != first);
+        { others }.try_for_each(|sample| self.judge_times(sample))
     }
 
     /// The loop waits for quota from its first time in the wait to the end of the period.

@@ -72,10 +72,10 @@ impl Scene {
     }
 
     fn cast(&self) -> Cast {
-        let work = self.work.map(|work| format!(",every={},busy={work}", 20 * MS));
+        let work = self.work.map(|work| format!(",every={},busy={work},catches=1", 20 * MS));
         let victim = format!("{VICTIM},{}{}", self.policy, work.unwrap_or_default());
         let takers = NAMES.iter().zip(&self.takers).zip(40..).map(|((name, taker), priority)| {
-            format!("{name},fifo={priority},every={},busy={}", taker.every, taker.busy)
+            format!("{name},fifo={priority},every={},busy={},catches=1", taker.every, taker.busy)
         });
         Cast {
             guest: self.kernel.to_owned(),
