@@ -55,7 +55,7 @@ impl Beside {
 
     /// The longest time that it has the CPU in a wait.
     fn most(&self, wait: u64) -> u64 {
-        if self.every == 0 { wait } else { (wait / self.every + 2) * self.busy + MS / 10 }
+        wait.checked_div(self.every).map_or(wait, |times| (times + 2) * self.busy + MS / 10)
     }
 }
 

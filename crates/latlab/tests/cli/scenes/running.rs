@@ -92,7 +92,7 @@ impl Scene {
         let [thread] = &threads[..] else { return Err(format!("{threads:?}")) };
         match self.work {
             // Until it runs, a thread that sleeps has no CPU to take.
-            Some(work) => self.judge_sleeper(work, thread),
+            Some(work) => judge_sleeper(work, thread),
             None => self.judge_takers(thread),
         }?;
         let is_known = |culprit: &str| NAMES.contains(&culprit) || culprit.starts_with("latlab");
@@ -114,13 +114,13 @@ impl Scene {
             taker.judge(name, times..=times, thread)
         })
     }
+}
 
-    /// It works in each of its periods, whatever takes the CPU meanwhile.
-    fn judge_sleeper(&self, work: u64, thread: &RunningThread) -> Result<(), String> {
-        let all = LENGTH.div_ceil(20 * MS) * work;
-        expect("time that it ran", thread.ran.0, all - all / 50..=all + all / 50)
-            .map_err(|why| format!("{why} in {thread:?}"))
-    }
+/// A thread that sleeps works in each of its periods, whatever takes the CPU meanwhile.
+fn judge_sleeper(work: u64, thread: &RunningThread) -> Result<(), String> {
+    let all = LENGTH.div_ceil(20 * MS) * work;
+    expect("time that it ran", thread.ran.0, all - all / 50..=all + all / 50)
+        .map_err(|why| format!("{why} in {thread:?}"))
 }
 
 #[test]
