@@ -4,12 +4,10 @@
 mod cpus;
 mod governor;
 mod loops;
-mod moves;
 mod ordinary;
 mod quotas;
 mod remedies;
 mod running;
-mod servers;
 mod stage;
 mod stops;
 mod wake_ups;
