@@ -168,11 +168,15 @@ impl Window {
 
     /// Whether the CPU returned to user mode of a task of lower priority, and was there after the
     /// segment, although this task was on its run queue. Evidence is an interrupt that interrupts
-    /// user mode: the kernel checks for rescheduling on each return to user mode.
+    /// user mode: the kernel checks for rescheduling on each return to user mode. After the last one
+    /// it is that the kernel did not switch at once.
     pub fn was_left_waiting(&self, segment: &Segment) -> bool {
-        self.interrupted_meanwhile(segment, |task, context| {
-            context.user && task.prio > self.task.prio
-        })
+        // SCHED_OTHER tasks take turns, whatever their nice values.
+        let is_left = |task: &Task, context: InterruptedContext| {
+            context.user && self.task.is_realtime() && task.prio > self.task.prio
+        };
+        self.interrupted_meanwhile(segment, is_left)
+            || self.interrupted_before(segment, is_left) && self.is_slow_to_switch(segment)
     }
 
     /// Whether the CPU was idle again after the segment, although this task was on its run queue.
@@ -189,16 +193,39 @@ impl Window {
         segment: &Segment,
         is_like_this: impl Fn(&Task, InterruptedContext) -> bool,
     ) -> bool {
-        let Some(queue) = segment.queue(self) else { return false };
-        let Some(ready) = queue.since else { return false };
-        let waiting = segment.events(self).iter().filter(|event| event.at > ready);
-        let waiting = waiting.take_while(|event| event.at < self.switched.min(queue.until));
-        let came = waiting.filter_map(|event| Some((event.task, interrupt(event)?)));
+        self.interrupts_in_queue(segment)
+            .any(|(task, (at, _, context))| at >= segment.to && is_like_this(&task, context))
+    }
+
+    /// Whether the last interrupt before the segment has, since the task was on the same run queue.
+    fn interrupted_before(
+        &self,
+        segment: &Segment,
+        is_like_this: impl Fn(&Task, InterruptedContext) -> bool,
+    ) -> bool {
+        let came = self.interrupts_in_queue(segment);
+        let last = came.take_while(|(_, (at, ..))| *at < segment.to).last();
+        last.is_some_and(|(task, (_, _, context))| is_like_this(&task, context))
+    }
+
+    /// The interrupts while the task was on the run queue of the segment, each with the task that had the CPU:
+    /// those after which the kernel checks for rescheduling again.
+    fn interrupts_in_queue(
+        &self,
+        segment: &Segment,
+    ) -> impl Iterator<Item = (Task, (Nanos, Line, InterruptedContext))> {
+        let queue = segment.queue(self).and_then(|queue| Some((queue, queue.since?)));
+        let events = queue.map_or(&[][..], |_| segment.events(self)).iter();
+        let (ready, until, by_other) = queue.map_or_else(Default::default, |(queue, ready)| {
+            (ready, self.switched.min(queue.until), queue.by_other)
+        });
+        let waiting = events.filter(move |event| event.at > ready);
+        let waiting = waiting.take_while(move |event| event.at < until);
         // The first interrupt after another CPU put the task there is the one that makes the kernel
         // check.
-        let unchecked = usize::from(queue.by_other);
-        { came.skip(unchecked) }
-            .any(|(task, (at, _, context))| at >= segment.to && is_like_this(&task, context))
+        waiting
+            .filter_map(|event| Some((event.task, interrupt(event)?)))
+            .skip(usize::from(by_other))
     }
 
     /// Returns the context of the last interrupt on the segment's CPU before it since the task was

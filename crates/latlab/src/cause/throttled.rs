@@ -176,6 +176,37 @@ mod tests {
         assert!(!charged(&window, GUEST).iter().any(|(cause, _)| *cause == "throttled"));
     }
 
+    /// The deadline server's task goes to sleep after the last interrupt, without another one.
+    #[test]
+    fn throttling_after_the_last_interrupt_lasts_until_the_switch() {
+        let mut window = scene(&[
+            (10_200, STRESS, timer_upon(PROGRAM)),
+            (20_500, STRESS, EventKind::InterruptEnd),
+            (27_000, STRESS, timer_upon(PROGRAM)),
+            (28_000, STRESS, EventKind::InterruptEnd),
+        ]);
+        let ends = |window: &Window| charged(window, METAL).into_iter().rev().nth(1);
+        assert_eq!(ends(&window), Some(("interrupt", 1_000)));
+        let last = window.events.len() - 1;
+        (window.events[last].at, window.switched, window.ran) =
+            (Nanos(48_000), Nanos(48_000), Nanos(49_000));
+        assert_eq!(ends(&window), Some(("throttled", 20_000)));
+    }
+
+    /// An ordinary task with a worse nice value has the CPU next.
+    #[test]
+    fn turn_of_another_ordinary_task_is_no_throttling() {
+        let mut window = scene(&[
+            (18_000, IDLE, timer_upon(KERNEL)),
+            (20_500, IDLE, EventKind::InterruptEnd),
+            (22_600, IDLE, EventKind::Switch { next: task(STRESS), preempted: false }),
+            (27_000, STRESS, timer_upon(PROGRAM)),
+            (28_000, STRESS, EventKind::InterruptEnd),
+        ]);
+        window.task.prio = 110;
+        assert!(!charged(&window, METAL).iter().any(|(cause, _)| *cause == "throttled"));
+    }
+
     /// Another interrupt comes at once, before the idle task has looked.
     #[test]
     fn idle_cpu_between_two_interrupts_is_not_throttled() {
