@@ -104,6 +104,9 @@ impl WatchedLoop {
         if period < Nanos::from_micros(10) || period > Nanos::from_secs(3_600) {
             return Err(Foreign::Damaged("its period"));
         }
+        if number(18).checked_mul(period.0).is_none() {
+            return Err(Foreign::Damaged("its missed periods"));
+        }
         Ok(WatchedLoop {
             name: name(&numbers[12..16]),
             thread: small(3, u32::MAX, "its thread")?,
@@ -264,6 +267,7 @@ mod tests {
         assert_eq!(with(2, 8), Foreign::Damaged("its size"));
         assert_eq!(with(6, 0), Foreign::Damaged("its period"));
         assert_eq!(with(9, 3), Foreign::Damaged("its state"));
+        assert_eq!(with(18, u64::MAX), Foreign::Damaged("its missed periods"));
         assert_eq!(with(LATENESS, 6), Foreign::Damaged("a histogram"));
         assert_eq!(with(RUNNING + BEFORE_BUCKETS, u64::MAX), Foreign::Damaged("a histogram"));
         assert_eq!(WatchedLoop::read(&[]).unwrap_err(), Foreign::Unfinished);
