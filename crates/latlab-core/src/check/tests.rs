@@ -117,6 +117,12 @@ fn breaches(act: impl Fn(&mut Script, u64)) -> Vec<(Rule, u64)> {
     thread.breaches.iter().map(|breach| (breach.rule, breach.count)).collect()
 }
 
+/// The entry into a call of a thread whose memory is locked.
+fn enter(call: &'static str, arguments: [u64; 6], time: Nanos) -> EventKind {
+    let (locks, lock) = (Locks { future: true, any: true }, Lock::default());
+    EventKind::Enter { call, arguments, time, file: None, lock, locks, stack: None }
+}
+
 #[test]
 fn correct_loop_breaches_no_rule_and_has_its_times() {
     let thread = Script::new(None).cycles(|script, _| script.now += 100);
@@ -432,18 +438,9 @@ fn thread_that_skips_missed_periods_overran() {
 #[test]
 fn latency_of_a_deadline_period_is_unknown() {
     let mut script = Script::new(None);
-    let (comm, kernel, locks) = (Comm::from("other"), false, Locks { future: true, any: true });
-    let (call, arguments, time) = ("sched_yield", [0; 6], Nanos(0));
+    let (comm, kernel) = (Comm::from("other"), false);
     for _ in 0..100 {
-        let enter = EventKind::Enter {
-            call,
-            arguments,
-            time,
-            file: None,
-            lock: Lock::default(),
-            locks,
-            stack: None,
-        };
+        let enter = enter("sched_yield", [0; 6], Nanos(0));
         let reason = OutReason::Preempted;
         let out = EventKind::Out { reason, next: 9, prio: 120, comm, kernel };
         for (after, kind) in [(1, enter), (1, out), (997, EventKind::In), (1, LEAVE)] {

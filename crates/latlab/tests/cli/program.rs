@@ -246,16 +246,9 @@ pub(crate) fn new_seed() -> u64 {
 
 /// Writes a profile with PREEMPT_RT and two CPUs to the folder, and returns its path.
 pub(crate) fn two_cpus(folder: &Path) -> String {
-    two_cpus_with("6.12-rt", folder)
-}
-
-/// The same with Debian's newest kernel of a release, such as `6.12-rt`.
-pub(crate) fn two_cpus_with(release: &str, folder: &Path) -> String {
     let profile = folder.join("two.toml");
-    let text = format!(
-        "summary = 'two CPUs'\ncpus = 2\n\
-         kernel = {{ package = 'linux-image-{release}-amd64' }}\n"
-    );
+    let text =
+        "summary = 'two CPUs'\nkernel = { package = 'linux-image-6.12-rt-amd64' }\ncpus = 2\n";
     fs::write(&profile, text).expect("the folder can be written");
     profile.display().to_string()
 }

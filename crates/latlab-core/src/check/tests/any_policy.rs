@@ -11,16 +11,6 @@ const MUTEX: [u64; 6] = [0x1000, 128, 2, 0, 0, 0];
 fn report(any: bool, call: &'static str, arguments: [u64; 6], out: &EventKind) -> Report {
     let mut script = Script::new(None);
     script.judge = Judge::new(None).with_any_policy(any);
-    let locks = Locks { future: true, any: true };
-    let enter = |call, arguments, time| EventKind::Enter {
-        call,
-        arguments,
-        time,
-        file: None,
-        lock: Lock::default(),
-        locks,
-        stack: None,
-    };
     let comm = Comm::from("other");
     let sleeps =
         EventKind::Out { reason: OutReason::Sleeps, next: 0, prio: 120, comm, kernel: true };

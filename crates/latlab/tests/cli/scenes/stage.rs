@@ -1,5 +1,5 @@
-//! Tasks in a guest, of which `explain` watches one: those of `tasks.c`, which holds the CPUs and stops
-//! and moves others as it is told.
+//! Tasks in a guest, of which `explain` watches one: those of `tasks.c`, which holds the CPU and stops
+//! others as it is told.
 
 use crate::program::{Output, command, compile, folder, run};
 use latlab_core::record::explained::Explained;
@@ -121,23 +121,14 @@ pub(super) fn is_usual(charge: &Charge) -> bool {
     }
 }
 
-/// Says which charge is neither usual nor one that this scene has, and where more than 1 % is unexplained.
+/// Says which charge is neither usual nor one that this scene has, and where more than 1 us or 1 % is unexplained.
 pub(super) fn judge_charges(
     record: &Record,
     is_known: impl Fn(&Charge) -> bool,
 ) -> Result<(), String> {
-    judge_charges_to(record, 1_000, is_known)
-}
-
-/// The same where `rest` of a wake-up may be unexplained if it is more than 1 %.
-pub(super) fn judge_charges_to(
-    record: &Record,
-    rest: u64,
-    is_known: impl Fn(&Charge) -> bool,
-) -> Result<(), String> {
     for sample in &record.worst {
         let unexplained = sample.unexplained.ok_or("a sample is not explained")?;
-        if unexplained.0 > rest.max(sample.latency.0 / 100) {
+        if unexplained.0 > 1_000.max(sample.latency.0 / 100) {
             return Err(format!("{unexplained} unexplained of {sample:?}"));
         }
         let wrong = sample.causes.iter().find(|charge| !is_usual(charge) && !is_known(charge));

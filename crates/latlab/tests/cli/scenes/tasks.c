@@ -1,5 +1,5 @@
 /* The tasks of a scene. The first argument is its length, after which all sleep. Each other one is a task: its
- * name, and what it does, as in `hog,cpu=1,fifo=40,every=500000000,busy=200000000`. Times are in nanoseconds.
+ * name, and what it does, as in `hog,fifo=40,every=500000000,busy=200000000`. Times are in nanoseconds.
  *
  * A task begins `first` after a moment that all have in common, and acts each `every`, where it skips times
  * that have passed, unless it `catches` up: it computes for `busy`, or does something to the task `of` for
@@ -17,7 +17,7 @@
 
 struct task {
 	char *name, *group, *does, *of;
-	long long cpu, fifo, nice, first, every, busy, lasts, to, catches;
+	long long fifo, nice, first, every, busy, lasts, catches;
 	int pid;
 };
 
@@ -81,10 +81,6 @@ static void act(struct task *task, long long at)
 		write_file(victim->group, "cgroup.freeze", 1);
 		sleep_until(until);
 		write_file(victim->group, "cgroup.freeze", 0);
-	} else if (!strcmp(task->does, "move")) {
-		run_on(victim->pid, task->to);
-		sleep_until(until);
-		run_on(victim->pid, victim->cpu);
 	}
 }
 
@@ -117,10 +113,9 @@ static void set(struct task *task, char *word)
 	char *value = strchr(word, '=');
 	struct { const char *name; char **text; long long *number; } keys[] = {
 		{"group", &task->group, 0}, {"does", &task->does, 0}, {"of", &task->of, 0},
-		{"cpu", 0, &task->cpu}, {"fifo", 0, &task->fifo}, {"nice", 0, &task->nice},
+		{"fifo", 0, &task->fifo}, {"nice", 0, &task->nice},
 		{"first", 0, &task->first}, {"every", 0, &task->every}, {"busy", 0, &task->busy},
-		{"lasts", 0, &task->lasts}, {"to", 0, &task->to},
-		{"catches", 0, &task->catches}, {0, 0, 0},
+		{"lasts", 0, &task->lasts}, {"catches", 0, &task->catches}, {0, 0, 0},
 	};
 	int key = 0;
 
@@ -145,7 +140,7 @@ int main(int count, char **arguments)
 		task->name = strtok(arguments[each + 2], ",");
 		for (char *word; (word = strtok(0, ","));)
 			set(task, word);
-		task->pid = begin(task->name, task->cpu, task->fifo);
+		task->pid = begin(task->name, 0, task->fifo);
 		if (!task->pid)
 			run(task);
 	}
