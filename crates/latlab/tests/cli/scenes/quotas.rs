@@ -93,7 +93,7 @@ impl Scene {
         let (quota, above) = (quota.to_string(), self.above.is_some());
         judge_charges(record, |charge| {
             is_by(charge, "throttled", &quota)
-                // An idle CPU is so for a moment after the quota.
+                // An idle CPU is so for a moment after the quota: none was allowed at first, 2.5 to 3 us came.
                 || is_by(charge, "throttled", "the idle task") && charge.ns.0 <= SHORT
                 || is_by(charge, "equal-priority", "burner") && charge.ns.0 <= TURN
                 || is_by(charge, "equal-priority", "outsider")
@@ -102,7 +102,7 @@ impl Scene {
                 || is_by(charge, "higher-priority", "above") && above
                 || is_behind(charge, "above") && above
         })?;
-        // The first period has begun before the scene.
+        // The first period has begun before the scene; at first it was judged, too.
         let first = record.worst.iter().map(|sample| sample.at).min();
         let others = record.worst.iter().filter(|sample| Some(sample.at) != first);
         { others }.try_for_each(|sample| self.judge_times(sample))

@@ -157,6 +157,7 @@ fn judge_noise(taker: &Taker, record: &Record) -> Result<(), String> {
     let explained = explained(record)?;
     expect("unexplained", explained.unexplained.0, 0..=explained.total.0 / 100)?;
     let [thread] = &explained.running[..] else { return Err(format!("{:?}", explained.running)) };
+    // At first one less to two more were allowed, and at most one is cut at each end.
     let times = taker.times(thread.span().0);
     taker.judge("load:cpu", times.saturating_sub(2)..=times + 1, thread)
 }
