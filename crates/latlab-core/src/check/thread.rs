@@ -440,6 +440,8 @@ impl Cyclic {
         let lower = all.clone().find(|task| self.thread.is_above(task.prio));
         let place = call::place(&call.kind);
         let (found, took, held) = match call::rule(&call.kind) {
+            // Where the lock was free again before the thread slept, the call waited for nobody.
+            _ if call::waits_for_lock(&call.kind) && call.slept == Nanos(0) => (None, took, None),
             _ if call::waits_for_lock(&call.kind) && self.thread.is_realtime() => {
                 let rule = if lower.is_some() { Rule::Inversion } else { Rule::NonPi };
                 (

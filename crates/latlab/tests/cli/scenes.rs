@@ -14,6 +14,7 @@ mod wake_ups;
 
 use latlab_core::random::Random;
 use std::num::NonZero;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::available_parallelism;
 
@@ -48,16 +49,18 @@ fn run_all(judge: impl Fn(&mut Draw) -> Result<(), String> + Sync) {
     let wanted = std::env::var("LATLAB_SCENES").ok();
     let workers = wanted.as_ref().map_or(1, |_| available_parallelism().map_or(1, NonZero::get));
     let wanted = wanted.map_or(FEW, |text| text.parse().expect("LATLAB_SCENES is a number"));
-    let (begun, wrong) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (begun, wrong) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     let run = || {
         let numbers = std::iter::repeat_with(|| begun.fetch_add(1, Relaxed) + 1);
         for number in numbers.take_while(|number| *number <= wanted) {
             let judged = judge(&mut Draw(Random::new(number)));
-            wrong.fetch_add(judged.is_err().into(), Relaxed);
-            let words = judged.map_or_else(|why| format!("wrong: {why}"), |()| "right".to_owned());
+            let words = judged.as_ref().err().map_or("right".to_owned(), |why| format!("wrong: {why}"));
             eprintln!("scene {number} of {wanted}: {words}");
+            let wrong_one = judged.err().map(|why| format!("scene {number}: {why}"));
+            wrong.lock().expect("no scene panics").extend(wrong_one);
         }
     };
     std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(run))));
-    assert_eq!(wrong.into_inner(), 0, "of {wanted} scenes are wrong");
+    let wrong = wrong.into_inner().expect("no scene panics");
+    assert!(wrong.is_empty(), "{} of {wanted} scenes are wrong: {wrong:#?}", wrong.len());
 }

@@ -48,8 +48,10 @@ fn read_write_lock_that_a_lower_priority_task_holds_is_an_inversion() {
     let wait = "wait for a read-write lock";
     let by_lower = waits(READS, writer(lower), Some((120, WakeContext::Task)));
     assert_eq!(only(&by_lower), (Rule::Inversion, wait, Some("low [9, SCHED_OTHER]")));
-    let by_higher = waits(READS, writer(higher), None);
+    let by_higher = waits(READS, writer(higher), Some((20, WakeContext::Task)));
     assert_eq!(by_higher.breaches[0].rule, Rule::NonPi);
+    // Free again before the thread slept.
+    assert_eq!(waits(READS, writer(lower), None).breaches, []);
     assert!(by_higher.breaches[0].meaning().contains("read-write lock"));
     // The lock only counts readers; the one that ended the wait was the last.
     let read = waits(READS, lock(Some(ReadWrite::Readers), None), Some((120, WakeContext::Task)));
