@@ -26,7 +26,7 @@ DEBIAN   := $(or $(CROSS),$(shell dpkg --print-architecture 2>/dev/null))
 # The variable by which cargo links programs.
 LINKER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER
 # The program contains the sources of the test driver and of the plugin.
-SOURCES := $(shell git ls-files crates kmod plugin .cargo 2>/dev/null || find crates kmod plugin .cargo -type f) Cargo.toml Cargo.lock
+SOURCES := $(shell git ls-files build crates kmod plugin .cargo 2>/dev/null || find build crates kmod plugin .cargo -type f) Cargo.toml Cargo.lock
 CARGO_OUT := $(or $(CARGO_TARGET_DIR),target)/$(TARGET)
 
 BPF     := $(addprefix crates/latlab-bpf/src/,check.bpf.o recorder.bpf.o wakers.bpf.o)

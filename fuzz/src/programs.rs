@@ -1,6 +1,6 @@
 //! What other programs, machines and the kernel write: messages, packages, images, journals.
 
-use latlab::fuzz;
+use crate::program;
 
 /// Calls `parse` with the input where it is a text.
 fn text(bytes: &[u8], parse: impl Fn(&str)) {
@@ -11,42 +11,42 @@ fn text(bytes: &[u8], parse: impl Fn(&str)) {
 
 /// A kept cell of the laboratory.
 pub fn cell(bytes: &[u8]) {
-    text(bytes, fuzz::cell);
+    text(bytes, program::cell);
 }
 
 /// The report of a check.
 pub fn check(bytes: &[u8]) {
-    text(bytes, fuzz::check_report);
+    text(bytes, program::check_report);
 }
 
 /// The files of a guest.
 pub fn cpio(bytes: &[u8]) {
-    fuzz::cpio(bytes);
+    program::cpio(bytes);
 }
 
 /// Answers of QEMU's debugger port.
 pub fn debugger(bytes: &[u8]) {
-    fuzz::debugger(bytes);
+    program::debugger(bytes);
 }
 
 /// A plan for another machine.
 pub fn plan(bytes: &[u8]) {
-    text(bytes, fuzz::plan);
+    text(bytes, program::plan);
 }
 
 /// The status of the daemon.
 pub fn status(bytes: &[u8]) {
-    text(bytes, fuzz::status);
+    text(bytes, program::status);
 }
 
 /// A log of the daemon, which is decided again.
 pub fn adapt_log(bytes: &[u8]) {
-    fuzz::adapt_log(bytes);
+    program::adapt_log(bytes);
 }
 
 /// A program or library that goes into a guest.
 pub fn elf(bytes: &[u8]) {
-    fuzz::elf(bytes);
+    program::elf(bytes);
 }
 
 /// Events of a check, one after another: a byte chooses the length of each.
@@ -59,17 +59,17 @@ pub fn events(bytes: &[u8]) {
         (event, rest) = after.split_at(after.len().min(length));
         Some(event)
     });
-    fuzz::check_events(events.filter_map(latlab_bpf::fuzz::observed));
+    program::check_events(events.filter_map(latlab_bpf::fuzz::observed));
 }
 
 /// A program that is checked.
 pub fn image(bytes: &[u8]) {
-    fuzz::image(bytes);
+    program::image(bytes);
 }
 
 /// A request of metrics.
 pub fn http(bytes: &[u8]) {
-    fuzz::http(bytes);
+    program::http(bytes);
 }
 
 /// A journal of the guard.
@@ -79,18 +79,18 @@ pub fn journal(bytes: &[u8]) {
 
 /// The description of a kernel in the cache.
 pub fn kernel_facts(bytes: &[u8]) {
-    text(bytes, fuzz::kernel_facts);
+    text(bytes, program::kernel_facts);
 }
 
 /// A kernel's file.
 pub fn kernel_image(bytes: &[u8]) {
-    fuzz::kernel_image(bytes);
+    program::kernel_image(bytes);
 }
 
 /// A kernel module, packed in one of three ways or not; the first byte chooses.
 pub fn kernel_module(bytes: &[u8]) {
     if let Some((first, bytes)) = bytes.split_first() {
-        fuzz::kernel_module(["ko", "gz", "xz", "zst"][usize::from(first % 4)], bytes);
+        program::kernel_module(["ko", "gz", "xz", "zst"][usize::from(first % 4)], bytes);
     }
 }
 
@@ -101,43 +101,43 @@ pub fn knob(bytes: &[u8]) {
 
 /// A message from a guest or a host.
 pub fn message(bytes: &[u8]) {
-    text(bytes, fuzz::message);
+    text(bytes, program::message);
 }
 
 /// The description of a package.
 pub fn package(bytes: &[u8]) {
-    text(bytes, fuzz::package);
+    text(bytes, program::package);
 }
 
 /// A probe, load or call with its parameters.
 pub fn part(bytes: &[u8]) {
-    text(bytes, fuzz::part);
+    text(bytes, program::part);
 }
 
 /// A profile of the laboratory.
 pub fn profile(bytes: &[u8]) {
-    text(bytes, fuzz::profile);
+    text(bytes, program::profile);
 }
 
 /// The output of Slurm's commands.
 pub fn slurm(bytes: &[u8]) {
-    text(bytes, fuzz::slurm);
+    text(bytes, program::slurm);
 }
 
 /// What the doctor of a host prints.
 pub fn diagnosis(bytes: &[u8]) {
-    fuzz::diagnosis(bytes);
+    program::diagnosis(bytes);
 }
 
 /// The name of a host, and what comes from it.
 pub fn ssh(bytes: &[u8]) {
-    text(bytes, fuzz::ssh_host);
-    fuzz::ssh_lines(bytes);
+    text(bytes, program::ssh_host);
+    program::ssh_lines(bytes);
 }
 
 /// Text that is shown on a terminal.
 pub fn terminal(bytes: &[u8]) {
-    text(bytes, fuzz::terminal);
+    text(bytes, program::terminal);
 }
 
 /// A window of the recorder, or the events of a CPU.

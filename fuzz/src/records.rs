@@ -5,8 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use latlab_check::marks_of_file;
 use latlab_core::bound::{self, Observation, compose};
-use latlab_core::check::marks_of_file;
 use latlab_core::histogram::Histogram;
 use latlab_core::path::{Location, Misses, Path, Trace};
 use latlab_core::record::Record;
@@ -208,7 +208,7 @@ pub fn report(bytes: &[u8]) {
         *record.pointer_mut(place(edit.which)).expect("it was listed") = new;
     }
     if let Ok(record) = Record::from_json(&record.to_string()) {
-        latlab::fuzz::report(record);
+        crate::program::report(record);
     }
 }
 

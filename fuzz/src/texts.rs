@@ -1,15 +1,15 @@
 //! Texts that users write: durations, claims, studies, configurations, requests.
 
-use latlab_core::check::PerfMap;
+use latlab_check::PerfMap;
 use latlab_core::cpulist::CpuList;
-use latlab_core::mechanism::configuration::{Configuration, DEFAULT, loopback};
-use latlab_core::mechanism::protocol::{Answer, Command, LONGEST, line};
 use latlab_core::plan::Setting;
 use latlab_core::size::Bytes;
 use latlab_core::study::claim::{Claim, NamedValue};
 use latlab_core::study::{self, Study};
 use latlab_core::symbols::{KallsymsLine, Symbols};
 use latlab_core::time::Nanos;
+use latlab_mechanism::configuration::{Configuration, DEFAULT, loopback};
+use latlab_mechanism::protocol::{Answer, Command, LONGEST, line};
 use std::sync::LazyLock;
 
 /// A duration: it is never longer than its parts, and shown in one of the units.

@@ -5,8 +5,8 @@
 
 use latlab_bpf::RecorderError;
 use latlab_bpf::wakers::Wakers;
-use latlab_core::mechanism::Wake;
 use latlab_core::time::Nanos;
+use latlab_mechanism::Wake;
 use latlab_sys::clock;
 use std::collections::BTreeMap;
 

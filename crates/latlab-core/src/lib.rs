@@ -7,7 +7,6 @@
 pub mod atomic_histogram;
 pub mod bound;
 pub mod brief;
-pub mod check;
 pub mod compare;
 pub mod cpulist;
 pub mod doctor;
@@ -17,7 +16,6 @@ pub mod growth;
 pub mod histogram;
 pub mod list;
 pub mod machine;
-pub mod mechanism;
 pub mod path;
 pub mod periods;
 pub mod plan;

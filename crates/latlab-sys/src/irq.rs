@@ -3,8 +3,8 @@
 use crate::machine::preemption::is_realtime;
 use crate::root::Root;
 use crate::{clock, procfs, sched};
-use latlab_core::mechanism::{Policy, Thread};
 use latlab_core::time::Nanos;
+use latlab_mechanism::{Policy, Thread};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;

@@ -1,7 +1,7 @@
 //! Scheduling attributes of threads: policy, priority, nice value, timer slack.
 
-use latlab_core::mechanism;
 use latlab_core::time::Nanos;
+use latlab_mechanism as mechanism;
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 use std::io;
 use std::marker::PhantomData;

@@ -9,6 +9,9 @@
 mod asleep;
 mod machine;
 mod patience;
+pub mod sample;
+pub mod sample_explained;
+pub mod sample_scan;
 
 pub use asleep::{times_asleep, wait_until_asleep};
 pub use machine::{MachineLock, lock_machine, lock_machine_for_a_moment};

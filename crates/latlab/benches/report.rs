@@ -2,12 +2,10 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 #![expect(clippy::disallowed_methods, reason = "the program is started as a user starts it")]
 
-#[path = "../tests/sample/mod.rs"]
-mod sample;
-
 use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::random::Random;
 use latlab_core::time::Nanos;
+use latlab_testing::sample;
 use std::process::Command;
 use std::time::Instant;
 

@@ -25,12 +25,14 @@ mod target_options;
 mod usage;
 mod watch;
 
-use crate::failure::{Context as _, Failure, Result, failed};
-use crate::{format, load, probe};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use latlab_core::compare::distinct;
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
+use latlab_format as format;
+use latlab_measure::load;
+use latlab_measure::probe;
+use latlab_part::failure::{Context as _, Failure, Result, failed};
 use latlab_sys::capabilities::Purpose;
 use latlab_sys::file;
 use latlab_sys::signal::Signals;
@@ -175,7 +177,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::Agent(agent) => agent.run(),
         Command::LoadWorker { orders } => load::serve(&orders),
         Command::ProbeWorker { orders } => probe::serve(&orders),
-        Command::ScanWorker { orders } => crate::scan::serve(&orders),
+        Command::ScanWorker { orders } => latlab_measure::scan::serve(&orders),
     };
     done.map(|()| 0)
 }

@@ -2,30 +2,11 @@
 //! parsers can be fuzzed.
 #![forbid(unsafe_code)]
 
-mod adapt;
-mod call;
-mod cause;
-mod check;
 mod commands;
-mod engine;
-mod explain;
-mod failure;
-mod format;
-#[doc(hidden)]
-pub mod fuzz;
-mod lab;
-mod load;
-mod mechanism;
-mod message;
-mod part;
-mod probe;
-mod rig;
-mod scan;
-mod session;
-mod study;
-mod target;
-mod workload;
+pub mod study;
+pub mod target;
 
+use latlab_format as format;
 use latlab_sys::{process, signal};
 use std::process::ExitCode;
 
@@ -37,8 +18,8 @@ pub fn main() -> ExitCode {
     if process::is_no_op() {
         return ExitCode::SUCCESS;
     }
-    if lab::is_init() {
-        lab::serve();
+    if latlab_lab::is_init() {
+        latlab_lab::serve();
     }
     if process::stack_limit().is_some_and(|limit| limit < STACK) {
         format::say("the limit on its stack is too low: run ulimit -s 1024");

@@ -1,22 +1,23 @@
 //! Studies: finding and reading them, and the plans of their cells.
 
-pub(crate) mod slurm;
+pub mod slurm;
 mod stand_in;
 
 use self::stand_in::StandIn;
-use crate::call::CALLS;
-use crate::failure::{Context as _, Failure, Result};
-use crate::lab::{kernel, profile};
-use crate::load::LOADS;
-use crate::part::needs::Needs;
-use crate::part::{self, Built};
-use crate::probe::{self, PROBES};
-use crate::{mechanism, target};
+use crate::target;
+use latlab_adapt::mechanism;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, ScanPlan, Setting, SettingError};
 use latlab_core::study::{self, Cell, SpannedText, Study, pieces};
 use latlab_core::suggest;
 use latlab_core::time::Nanos;
+use latlab_lab::{kernel, profile};
+use latlab_measure::call::CALLS;
+use latlab_measure::load::LOADS;
+use latlab_measure::probe::{self, PROBES};
+use latlab_part::failure::{Context as _, Failure, Result};
+use latlab_part::part::needs::Needs;
+use latlab_part::part::{self, Built};
 use latlab_sys::file;
 use latlab_sys::knob::Knob;
 use std::path::{Path, PathBuf};
@@ -26,30 +27,31 @@ include!(concat!(env!("OUT_DIR"), "/studies.rs"));
 
 /// A study with its text, for messages that point into it.
 #[derive(Debug)]
-pub(crate) struct StudyFile {
+pub struct StudyFile {
     /// The name or the path that the user gave.
-    pub(crate) name: String,
+    pub name: String,
     /// The path of the file; none for a study that comes with latlab.
-    pub(crate) path: Option<PathBuf>,
+    pub path: Option<PathBuf>,
     text: String,
-    pub(crate) study: Study,
+    /// The study.
+    pub study: Study,
     /// The kernel of each cell, if the study was moved to a machine that runs only one.
-    pub(crate) stand_ins: Vec<StandIn>,
+    pub stand_ins: Vec<StandIn>,
 }
 
 /// The names of the studies that come with latlab.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+pub fn names() -> impl Iterator<Item = &'static str> {
     STUDIES.iter().map(|(name, _)| *name)
 }
 
 /// Returns every study that comes with latlab, sorted by name.
-pub(crate) fn shipped() -> Vec<(&'static str, Study)> {
+pub fn shipped() -> Vec<(&'static str, Study)> {
     let read = |text| Study::read(text).expect("the tests have read it");
     STUDIES.iter().map(|(name, text)| (*name, read(text))).collect()
 }
 
 /// Finds a study by its name or the path of its file.
-pub(crate) fn find(name: &str) -> Result<StudyFile> {
+pub fn find(name: &str) -> Result<StudyFile> {
     if let Some((_, text)) = STUDIES.iter().find(|(shipped, _)| *shipped == name) {
         return read(name, None, (*text).to_owned());
     }
@@ -82,7 +84,7 @@ fn fault_at(name: &str, text: &str, at: usize, why: &str) -> Failure {
 impl StudyFile {
     /// Makes the plans of each cell, one for each repetition. Fails where a cell names a part that
     /// does not exist, or lacks a target, probe or scan.
-    pub(crate) fn plans(&self) -> Result<Vec<Vec<Plan>>> {
+    pub fn plans(&self) -> Result<Vec<Vec<Plan>>> {
         let plans = self.study.cells.iter().map(|cell| self.plans_of(cell));
         let plans = plans.collect::<Result<Vec<_>>>()?;
         let targets: Vec<&SpannedText> =

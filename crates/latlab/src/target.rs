@@ -1,26 +1,27 @@
 //! Targets: machines that carry out plans.
 
-pub(crate) mod doctor;
+pub mod doctor;
 mod lab;
 mod native;
-pub(crate) mod ssh;
+pub mod ssh;
 mod vm;
 
-use crate::engine::{Outcome, Prepared};
-use crate::failure::{Failure, Result};
-use crate::lab::{Program, program_digest};
-use crate::part::{About, Describe};
-use crate::session::{Output, Session};
 use latlab_core::machine::Machine;
 use latlab_core::suggest;
+use latlab_lab::{Program, program_digest};
+use latlab_measure::engine::{Outcome, Prepared};
+use latlab_measure::session::{Output, Session};
+use latlab_part::failure::{Failure, Result};
+use latlab_part::part::{About, Describe};
 
 /// Every target, in the order `latlab list targets` shows them.
-pub(crate) static TARGETS: &[Entry] =
+pub static TARGETS: &[Entry] =
     &[entry(&native::Native), entry(&lab::Lab), entry(&vm::Vm), entry(&ssh::Ssh)];
 
 /// One line of the table of targets.
-pub(crate) struct Entry {
-    pub(crate) about: About,
+pub struct Entry {
+    /// Its name and summary.
+    pub about: About,
     target: &'static dyn Target,
 }
 
@@ -29,7 +30,7 @@ const fn entry<T: Target + Describe>(target: &'static T) -> Entry {
 }
 
 /// A machine that carries out plans: this one, a guest, another one over ssh.
-pub(crate) trait Target: Sync {
+pub trait Target: Sync {
     /// Carries out `plans`, all for targets of this kind. Returns one outcome for each, in order.
     fn run(&self, plans: &[Prepared], session: &mut Session<'_>) -> Vec<Result<Outcome>>;
 
@@ -102,12 +103,12 @@ fn in_turn(
 }
 
 /// Returns the kind of a target: its name without the profile or host.
-pub(crate) fn kind(name: &str) -> &str {
+pub fn kind(name: &str) -> &str {
     name.split(':').next().unwrap_or_default()
 }
 
 /// The target of this name: `native`, `lab:PROFILE`, …
-pub(crate) fn find(name: &str) -> Result<&'static dyn Target> {
+pub fn find(name: &str) -> Result<&'static dyn Target> {
     let kind = kind(name);
     let entry = TARGETS.iter().find(|entry| entry.about.name == kind);
     entry.map(|entry| entry.target).ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! Rules of the source tree: modules use only modules below them, tables are complete, and words
-//! and names are those of the field.
+//! Rules of the source tree: pure crates stay pure, tables are complete, and words and names are those of
+//! the field.
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 #![expect(clippy::disallowed_methods, reason = "git is asked, and lives no longer than this")]
 
@@ -88,8 +88,11 @@ fn nothing_in(folder: &str, words: &[&str]) {
     }
 }
 
+/// Crates without input, output or a clock.
+const PURE: [&str; 3] = ["latlab-core", "latlab-check", "latlab-mechanism"];
+
 #[test]
-fn core_has_no_input_output_or_clock() {
+fn pure_crates_have_no_input_output_or_clock() {
     let forbidden = [
         "unsafe",
         "std::fs",
@@ -103,18 +106,21 @@ fn core_has_no_input_output_or_clock() {
         "println",
         "eprintln",
     ];
-    nothing_in("crates/latlab-core/src/", &forbidden);
-    let manifest = read("crates/latlab-core/Cargo.toml");
-    for system in ["libc", "nix", "rustix", "latlab-sys", "clap", "tokio"] {
-        assert!(!manifest.lines().any(|line| line.starts_with(system)), "{system}");
+    for pure in PURE {
+        nothing_in(&format!("crates/{pure}/src/"), &forbidden);
+        let manifest = read(&format!("crates/{pure}/Cargo.toml"));
+        for system in ["libc", "nix", "rustix", "latlab-sys", "clap", "tokio"] {
+            assert!(!manifest.lines().any(|line| line.starts_with(system)), "{pure}: {system}");
+        }
     }
 }
 
 /// The functions that panic where a thread can't be started, and not a Builder.
 #[test]
 fn threads_are_started_where_failures_are_handled() {
-    let crates = ["crates/latlab/src/", "crates/latlab-sys/src/", "crates/latlab-bpf/src/"];
-    for (file, text) in crates.iter().flat_map(|folder| sources(folder)) {
+    let inside = sources("crates/").into_iter().filter(|(file, _)| file.contains("/src/"));
+    let tested = ["crates/latlab-testing/", "crates/latlab-period/"];
+    for (file, text) in inside.filter(|(file, _)| !tested.iter().any(|one| file.starts_with(one))) {
         let text = text.split("mod tests {").next().unwrap_or_default();
         let panics =
             ["thread::spawn(", "scope.spawn("].iter().any(|call| code(text).contains(call));
@@ -127,19 +133,31 @@ fn sys_does_not_know_the_program() {
     nothing_in("crates/latlab-sys/src/", &["clap", "println", "eprintln"]);
 }
 
+/// The folders of all crates, with a `/` at the end.
+fn crates() -> Vec<String> {
+    let manifests = files().into_iter().filter(|file| file.starts_with("crates/"));
+    let folders: Vec<String> =
+        manifests.filter_map(|file| file.strip_suffix("Cargo.toml").map(str::to_owned)).collect();
+    assert!(folders.len() > 9, "{folders:?}");
+    folders
+}
+
 #[test]
-fn program_makes_no_system_call() {
-    nothing_in("crates/latlab/", &["unsafe", "libc"]);
-    assert!(read("crates/latlab/src/lib.rs").contains("#![forbid(unsafe_code)]"));
+fn system_calls_are_made_by_two_crates_only() {
+    let exempt = ["crates/latlab-sys/", "crates/latlab-period/"];
+    for folder in crates().iter().filter(|folder| !exempt.contains(&folder.as_str())) {
+        nothing_in(folder, &["unsafe", "libc"]);
+        let forbids = read(&format!("{folder}src/lib.rs")).contains("#![forbid(unsafe_code)]");
+        assert!(forbids, "{folder}");
+    }
 }
 
 #[test]
 fn libbpf_is_used_by_one_crate_only() {
-    for folder in ["crates/latlab/", "crates/latlab-core/", "crates/latlab-sys/"] {
+    for folder in crates().iter().filter(|folder| *folder != "crates/latlab-bpf/") {
         nothing_in(folder, &["libbpf_rs", "libbpf_sys"]);
     }
-    nothing_in("crates/latlab-bpf/src/", &["libc", "println", "eprintln", "clap"]);
-    assert!(read("crates/latlab-bpf/src/lib.rs").contains("#![forbid(unsafe_code)]"));
+    nothing_in("crates/latlab-bpf/src/", &["println", "eprintln", "clap"]);
 }
 
 /// A program of a user's links latlab-period, which therefore stands alone: it has the system calls
@@ -163,77 +181,27 @@ fn library_for_users_needs_the_c_library_only() {
     assert_eq!(other, [""; 0], "unsafe outside latlab-sys and latlab-period");
 }
 
-/// The modules of the program, lowest first: each uses only itself and those before it.
-const LAYERS: [&str; 24] = [
-    "failure",
-    "part",
-    "rig",
-    "workload",
-    "probe",
-    "load",
-    "call",
-    "cause",
-    "mechanism",
-    "explain",
-    "check",
-    "scan",
-    "adapt",
-    "message",
-    "engine",
-    "session",
-    "lab",
-    "target",
-    "study",
-    "format",
-    "commands",
-    "fuzz",
-    "lib",
-    "main",
-];
-
-/// The module of the program that a file belongs to.
-fn module(file: &str) -> Option<&str> {
-    let path = file.strip_prefix("crates/latlab/src/")?;
-    path.split(['/', '.']).next()
-}
-
-#[test]
-fn modules_use_only_what_is_below_them() {
-    let height = |module: &str| LAYERS.iter().position(|layer| *layer == module);
-    let mut wrong = Vec::new();
-    for (file, text) in sources("crates/latlab/src/") {
-        let Some(own) = module(&file) else { continue };
-        let own = height(own).unwrap_or_else(|| panic!("{file}: its module is in no layer"));
-        let code = code(&text);
-        for (at, _) in code.match_indices("crate::") {
-            let used =
-                code[at + "crate::".len()..].split(|c: char| !c.is_alphanumeric() && c != '_');
-            let used = used.into_iter().next().unwrap_or_default();
-            if height(used).is_some_and(|used| used > own) {
-                wrong.push(format!("{file} uses {used}"));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
+/// Probes, loads, calls and causes.
+const MEASURE: &str = "crates/latlab-measure/src/";
 
 #[test]
 fn parts_do_not_know_other_parts() {
     let parts = ["probe::", "load::", "call::", "cause::", "mechanism::", "target::", "lab::"];
-    for part in ["probe", "load", "call", "cause", "mechanism"] {
+    for part in ["probe", "load", "call", "cause"] {
         let others: Vec<&str> =
             parts.into_iter().filter(|other| !other.starts_with(part)).collect();
-        nothing_in(&format!("crates/latlab/src/{part}"), &others);
+        nothing_in(&format!("{MEASURE}{part}"), &others);
     }
-    nothing_in("crates/latlab/src/workload", &parts);
+    nothing_in(&format!("{MEASURE}workload"), &parts);
 }
 
 #[test]
 fn architecture_is_named_in_one_file_only() {
     // A reader of one architecture's boot protocol, and examples in a help text.
-    let exempt = ["lab/arch.rs", "lab/arch/", "lab/kernel/image.rs", "commands/kernel.rs"];
+    let exempt = ["/arch.rs", "/arch/", "kernel/image.rs", "commands/kernel.rs"];
     let mut wrong = Vec::new();
-    for (file, text) in sources("crates/latlab/src/") {
+    let parts = ["crates/latlab/src/", "crates/latlab-lab/src/", MEASURE];
+    for (file, text) in parts.into_iter().flat_map(sources) {
         if exempt.iter().any(|exempt| file.contains(exempt)) || file.contains("/tests") {
             continue;
         }
@@ -251,8 +219,8 @@ fn architecture_is_named_in_one_file_only() {
 /// The files in the folder `room` that its table does not list, without the modules `shared` that
 /// several parts use.
 fn left_out(room: &str, shared: &[&str]) -> Vec<String> {
-    let table = code(&read(&format!("crates/latlab/src/{room}.rs")));
-    let folder = format!("crates/latlab/src/{room}/");
+    let table = code(&read(&format!("{room}.rs")));
+    let folder = format!("{room}/");
     let stem =
         |file: &str| Some(file.strip_prefix(&folder)?.strip_suffix(".rs")?.replace('/', "::"));
     let names = sources(&folder).into_iter().filter_map(|(file, _)| stem(&file));
@@ -264,7 +232,7 @@ fn left_out(room: &str, shared: &[&str]) -> Vec<String> {
 fn parts_are_in_the_table_of_their_kind() {
     assert_eq!(
         left_out(
-            "probe",
+            &format!("{MEASURE}probe"),
             &[
                 "context::ring_result",
                 "inject::delay",
@@ -279,15 +247,15 @@ fn parts_are_in_the_table_of_their_kind() {
     );
     assert_eq!(
         left_out(
-            "load",
+            &format!("{MEASURE}load"),
             &["console", "network", "space", "context", "exec::program", "place", "workers"]
         ),
         [""; 0]
     );
-    assert_eq!(left_out("call", &["anonymous", "store", "window"]), [""; 0]);
-    assert_eq!(left_out("cause", &["tests"]), [""; 0]);
-    assert_eq!(left_out("mechanism", &[]), [""; 0]);
-    for (file, text) in sources("crates/latlab/src/call/") {
+    assert_eq!(left_out(&format!("{MEASURE}call"), &["anonymous", "store", "window"]), [""; 0]);
+    assert_eq!(left_out(&format!("{MEASURE}cause"), &["tests"]), [""; 0]);
+    assert_eq!(left_out("crates/latlab-adapt/src/mechanism", &[]), [""; 0]);
+    for (file, text) in sources(&format!("{MEASURE}call/")) {
         let code = code(&text);
         let known = ["super::anonymous::", "super::store::", "super::{Call"];
         let lines = code.lines().filter(|line| line.contains("super::"));

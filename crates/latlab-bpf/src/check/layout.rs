@@ -1,6 +1,6 @@
 //! The data layout of `check.h`: events are decoded from bytes.
 
-use latlab_core::check::{
+use latlab_check::{
     Asked, Event, EventKind, File, FileKind, Lock, Locks, OutReason, Request, Rights, Stopper,
     Thread, WORDS, WakeContext, takes_file,
 };

@@ -1,8 +1,8 @@
 //! Counts of the wakers for other threads, which never block the thread that takes wake-ups.
 
 use crate::object::read_u64;
-use latlab_core::mechanism::violations::{BpfCost, NamedTask, Violation, Violations};
 use latlab_core::time::Nanos;
+use latlab_mechanism::violations::{BpfCost, NamedTask, Violation, Violations};
 use libbpf_rs::MapHandle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -5,7 +5,7 @@ use super::identity::ThreadIdentity;
 use crate::knob::{self, Knob};
 use crate::root::Root;
 use crate::{process, procfs, sched};
-use latlab_core::mechanism::Policy;
+use latlab_mechanism::Policy;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;

@@ -2,12 +2,12 @@
 
 use super::block_signals;
 use super::rights;
-use crate::engine::{self, Outcome, Prepared};
-use crate::failure::{Context as _, Result};
-use crate::message::{END, KEPT, Message, Messenger, RECEIVED, Task, program};
 use latlab_core::machine::TimeDomain;
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
+use latlab_measure::engine::{self, Outcome, Prepared};
+use latlab_measure::message::{END, KEPT, Message, Messenger, RECEIVED, Task, program};
+use latlab_part::failure::{Context as _, Result};
 use latlab_sys::signal::{self, Event, Signals};
 use latlab_sys::{file, process};
 use std::io::{self, BufRead as _, Read as _};

@@ -2,14 +2,14 @@
 
 use super::reserved::Reserved;
 use super::worse;
-use crate::failure::{Context as _, Failure, Result};
-use crate::format::testcase::{self, TestCase};
-use crate::format::width::Width;
-use crate::format::{self, comparison, junit, ktap};
 use latlab_core::compare::limit::{CheckedLimit, Limit, Outcome};
 use latlab_core::compare::{self, Comparison};
 use latlab_core::study::claim::Fault;
 use latlab_core::study::place;
+use latlab_format::testcase::{self, TestCase};
+use latlab_format::width::Width;
+use latlab_format::{self as format, comparison, junit, ktap};
+use latlab_part::failure::{Context as _, Failure, Result};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\

@@ -7,10 +7,10 @@ pub(super) use values::{
     settings, studies, targets,
 };
 
-use crate::failure::Result;
-use crate::format;
 use clap::Command;
 use clap_complete::engine::{self, CompletionCandidate};
+use latlab_format as format;
+use latlab_part::failure::Result;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 

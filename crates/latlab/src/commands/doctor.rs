@@ -2,14 +2,14 @@
 
 use super::complete;
 use super::target_options::TargetOptions;
-use crate::failure::{Context as _, Failure, Result};
-use crate::format::progress::Bar;
-use crate::format::width::{Width, wrapped};
-use crate::format::{self, live, printable};
 use crate::target;
 use anstyle::{AnsiColor, Style};
 use latlab_core::doctor::{Finding, Severity, diagnose};
 use latlab_core::machine::Machine;
+use latlab_format::progress::Bar;
+use latlab_format::width::{Width, wrapped};
+use latlab_format::{self as format, live, printable};
+use latlab_part::failure::{Context as _, Failure, Result};
 use latlab_sys::guard::Guard;
 use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;

@@ -3,11 +3,13 @@
 use super::complete;
 use super::guest_program::GuestProgram;
 use super::target_options::TargetOptions;
-use crate::failure::{Context as _, Failure, Result, failed};
-use crate::format;
-use crate::{adapt, engine, part::permission};
+use latlab_adapt as adapt;
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
+use latlab_format as format;
+use latlab_measure::engine;
+use latlab_part::failure::{Context as _, Failure, Result, failed};
+use latlab_part::part::permission;
 use latlab_sys::root::Root;
 use latlab_sys::sched::{self, Policy};
 use latlab_sys::{cpu, file, process};

@@ -6,11 +6,11 @@ pub(super) mod proof;
 use super::rights;
 use super::run::Run;
 use super::scan::Scan;
-use crate::explain;
-use crate::failure::{Failure, Result};
 use latlab_core::plan::{ExplainPlan, Plan, Watched};
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
+use latlab_measure::explain;
+use latlab_part::failure::{Failure, Result};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

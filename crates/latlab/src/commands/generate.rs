@@ -1,11 +1,11 @@
 //! `latlab generate`: prints the manual pages, shell completions, a configuration or the reference.
 
 use super::list::reference;
-use crate::failure::{Context as _, Failure, Result, failed};
-use crate::format;
 use clap::ValueEnum;
 use clap_mangen::Man;
-use latlab_core::mechanism::configuration;
+use latlab_format as format;
+use latlab_mechanism::configuration;
+use latlab_part::failure::{Context as _, Failure, Result, failed};
 use latlab_sys::file::write_atomically;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

@@ -2,14 +2,14 @@
 
 use super::target_options::TargetOptions;
 use super::{complete, rights};
-use crate::failure::{Context as _, Failure, Result, failed};
-use crate::format::live;
-use crate::format::progress::Bar;
-use crate::lab::{Program, Variables};
-use crate::message::Stream;
-use crate::session::{Output, Session};
 use crate::target::{self, Target};
 use latlab_core::time::Nanos;
+use latlab_format::live;
+use latlab_format::progress::Bar;
+use latlab_lab::{Program, Variables};
+use latlab_measure::session::{Output, Session};
+use latlab_part::failure::{Context as _, Failure, Result, failed};
+use latlab_part::progress::Stream;
 use latlab_sys::signal::Signals;
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -1,13 +1,13 @@
 //! `latlab kernel`: manages the kernels that the laboratory boots.
 
 use super::complete;
-use crate::failure::{Context as _, Failure, Result};
-use crate::format;
-use crate::format::progress::Bar;
-use crate::lab::kernel::build::BUILDS;
-use crate::lab::kernel::{self, Fetched, Kernel, Offer, Source};
-use crate::lab::{profile, snapshot};
-use crate::part::About;
+use latlab_format as format;
+use latlab_format::progress::Bar;
+use latlab_lab::kernel::build::BUILDS;
+use latlab_lab::kernel::{self, Fetched, Kernel, Offer, Source};
+use latlab_lab::{profile, snapshot};
+use latlab_part::failure::{Context as _, Failure, Result};
+use latlab_part::part::About;
 use latlab_sys::signal::Signals;
 use std::fmt::Write as _;
 use std::path::PathBuf;

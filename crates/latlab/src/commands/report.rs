@@ -1,12 +1,12 @@
 //! `latlab report`: shows records as an HTML page and in other formats.
 
 use super::LONGEST;
-use crate::failure::{Context as _, Failure, Result, failed};
-use crate::format::html;
-use crate::format::output::Contents;
-use crate::format::outputs::Outputs;
-use crate::format::picture::{NamedRecord, charts};
-use latlab_core::check;
+use latlab_check as check;
+use latlab_format::html;
+use latlab_format::output::Contents;
+use latlab_format::outputs::Outputs;
+use latlab_format::picture::{NamedRecord, charts};
+use latlab_part::failure::{Context as _, Failure, Result, failed};
 use latlab_sys::file::{read_at_most, write_atomically};
 use std::path::{Path, PathBuf};
 

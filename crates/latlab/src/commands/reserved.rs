@@ -1,8 +1,8 @@
 //! Files that are begun before the work whose results they get.
 
-use crate::failure::{Failure, Result, failed};
-use crate::format;
 use latlab_core::record::Record;
+use latlab_format as format;
+use latlab_part::failure::{Failure, Result, failed};
 use latlab_sys::file::{self, Pending};
 use std::fs::File;
 use std::io::{self, Read as _};

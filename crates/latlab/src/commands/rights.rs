@@ -1,7 +1,7 @@
 //! Rights: what a command does not need of the capabilities that latlab was started with is dropped.
 
-use crate::failure::{Context as _, Result};
 use latlab_core::plan::Plan;
+use latlab_part::failure::{Context as _, Result};
 use latlab_sys::capabilities::{self, Purpose};
 
 /// For commands that measure or change this machine only.

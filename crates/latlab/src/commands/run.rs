@@ -5,13 +5,13 @@ pub(super) mod preset;
 use super::adapt::Mechanisms;
 use super::complete;
 use super::measurement::Measurement;
-use crate::failure::{Failure, Result};
-use crate::load::LOADS;
-use crate::part;
-use crate::probe::PROBES;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, Setting};
 use latlab_core::time::Nanos;
+use latlab_measure::load::LOADS;
+use latlab_measure::probe::PROBES;
+use latlab_part::failure::{Failure, Result};
+use latlab_part::part;
 use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\

@@ -2,13 +2,13 @@
 
 use super::complete;
 use super::measurement::Measurement;
-use crate::call::CALLS;
-use crate::failure::{Failure, Result};
-use crate::part;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Interrupt, Length, Part, Plan, ScanPlan};
 use latlab_core::time::Nanos;
+use latlab_measure::call::CALLS;
+use latlab_part::failure::{Failure, Result};
+use latlab_part::part;
 use serde_json::Value;
 use std::ffi::OsString;
 

@@ -14,14 +14,14 @@ use self::worst::WorstCell;
 use super::complete;
 use super::target_options::{OPTIONS, TargetOptions};
 use super::worse;
-use crate::failure::{Failure, Result, failed};
-use crate::format;
-use crate::format::width::Width;
 use crate::study::{self, StudyFile};
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
 use latlab_core::study::findings::Mismatch;
 use latlab_core::time::Nanos;
+use latlab_format as format;
+use latlab_format::width::Width;
+use latlab_part::failure::{Failure, Result, failed};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\

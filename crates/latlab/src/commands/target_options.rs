@@ -1,12 +1,13 @@
 //! Options for targets other than this machine, shared by the commands that measure.
 
-use crate::engine;
-use crate::failure::{Failure, Result};
-use crate::rig::Watch;
-use crate::session::{Accel, Limit, Progress, Session};
 use crate::target;
 use clap::ValueEnum as _;
 use latlab_core::time::Nanos;
+use latlab_measure::engine;
+use latlab_measure::session::{Accel, Limit, Session};
+use latlab_part::failure::{Failure, Result};
+use latlab_part::progress::Progress;
+use latlab_part::progress::Watch;
 use latlab_sys::cpu;
 use latlab_sys::machine;
 use latlab_sys::signal::Signals;

@@ -1,9 +1,9 @@
 //! Help, and the messages for command lines that clap refuses.
 
-use crate::failure::{Failure, Result};
-use crate::format;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use latlab_format as format;
+use latlab_part::failure::{Failure, Result};
 use std::ffi::OsString;
 
 /// Prints the short help.

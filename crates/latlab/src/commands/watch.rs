@@ -2,17 +2,17 @@
 
 use super::reserved::Reserved;
 use super::worse;
-use crate::explain::proc;
-use crate::failure::{Context as _, Failure, Result, failed};
-use crate::format;
-use crate::format::watch::{self, Shown};
-use crate::format::width::Width;
 use latlab_core::cpulist::CpuList;
 use latlab_core::machine::Machine;
 use latlab_core::plan::{Length, Plan};
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use latlab_core::watch::{Foreign, MEMORY, WatchedLoop};
+use latlab_format as format;
+use latlab_format::watch::{self, Shown};
+use latlab_format::width::Width;
+use latlab_measure::explain::proc;
+use latlab_part::failure::{Context as _, Failure, Result, failed};
 use latlab_sys::root::Root;
 use latlab_sys::signal::{Event, Signals};
 use latlab_sys::watched::{WatchedMemory, thread_usage};

@@ -3,56 +3,56 @@
 mod command;
 
 use self::command::{CommandOutput, failure, run, slurm_command};
-use crate::failure::{Result, failed};
+use latlab_part::failure::{Result, failed};
 use std::path::Path;
 use std::process::Stdio;
 
 /// A job array to submit.
 #[derive(Debug)]
-pub(crate) struct ArraySpec<'a> {
+pub struct ArraySpec<'a> {
     /// The name that Slurm shows, after [`NAME_PREFIX`].
-    pub(crate) name: &'a str,
+    pub name: &'a str,
     /// The command of each task, word by word; [`TASK_NUMBER`] stands for the number of the task.
-    pub(crate) command: &'a [String],
+    pub command: &'a [String],
     /// The numbers of the tasks.
-    pub(crate) numbers: &'a [usize],
+    pub numbers: &'a [usize],
     /// CPUs of each task.
-    pub(crate) cpus: u16,
+    pub cpus: u16,
     /// The folder in which the command runs, and to which relative paths refer.
-    pub(crate) working_directory: &'a Path,
+    pub working_directory: &'a Path,
     /// The folder of the tasks' output. All nodes share it, and the array is found by it.
-    pub(crate) output: &'a Path,
+    pub output: &'a Path,
 }
 
 /// The number of the task, as a word of [`ArraySpec::command`].
-pub(crate) const TASK_NUMBER: &str = "$SLURM_ARRAY_TASK_ID";
+pub const TASK_NUMBER: &str = "$SLURM_ARRAY_TASK_ID";
 
 /// The prefix of the names of latlab's arrays.
 const NAME_PREFIX: &str = "latlab-";
 
 /// A job array that was submitted.
 #[derive(Debug)]
-pub(crate) struct JobArray {
+pub struct JobArray {
     /// Slurm's job number.
-    pub(crate) job: String,
+    pub job: String,
 }
 
 /// A task of an array, in the state in which Slurm last reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ArrayTask {
+pub struct ArrayTask {
     /// Its number in the array.
-    pub(crate) number: usize,
+    pub number: usize,
     /// Slurm's name of its state, such as `PENDING` or `COMPLETED`.
-    pub(crate) state: String,
+    pub state: String,
     /// Slurm's name of the reason for that state.
-    pub(crate) reason: String,
+    pub reason: String,
     /// The node on which it runs or ran; empty before it starts.
-    pub(crate) node: String,
+    pub node: String,
 }
 
 /// The state of an array.
 #[derive(Debug)]
-pub(crate) enum ArrayState {
+pub enum ArrayState {
     /// Slurm lists these tasks.
     Tasks(Vec<ArrayTask>),
     /// All tasks ended so long ago that Slurm no longer lists them.
@@ -64,7 +64,7 @@ pub(crate) enum ArrayState {
 impl JobArray {
     /// Submits an array. A task is not requeued where its node fails, so that the failure is
     /// reported.
-    pub(crate) fn submit(spec: &ArraySpec<'_>) -> Result<JobArray> {
+    pub fn submit(spec: &ArraySpec<'_>) -> Result<JobArray> {
         let numbers: Vec<String> = spec.numbers.iter().map(ToString::to_string).collect();
         // Slurm substitutes % and the letter that follows it.
         let output = spec.output.display().to_string().replace('%', "%%");
@@ -91,7 +91,7 @@ impl JobArray {
 
     /// Finds latlab's array for this output folder that has not ended, the newest if there are
     /// several; other jobs of the user do not count. Fails where Slurm does not answer.
-    pub(crate) fn find_active(output: &Path) -> Result<Option<JobArray>> {
+    pub fn find_active(output: &Path) -> Result<Option<JobArray>> {
         let mut command = slurm_command("squeue");
         // The name is cut to the length of the prefix: the rest may contain any character.
         command.args(["--me", "--noheader", "--states=all", "--format=%F|%T|%K|%7j|%Z"]);
@@ -105,7 +105,7 @@ impl JobArray {
     }
 
     /// Asks for the state of its tasks. Those that ended a short while ago are included.
-    pub(crate) fn state(&self) -> ArrayState {
+    pub fn state(&self) -> ArrayState {
         let mut command = slurm_command("squeue");
         command.args(["--noheader", "--array", "--states=all", "--format=%K|%T|%r|%N"]);
         command.arg(format!("--jobs={}", self.job));
@@ -122,7 +122,7 @@ impl JobArray {
     }
 
     /// Cancels the tasks that have not ended.
-    pub(crate) fn cancel(&self) -> Result<()> {
+    pub fn cancel(&self) -> Result<()> {
         let mut command = slurm_command("scancel");
         command.arg(&self.job).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let output = run(&mut command, "")?;
@@ -132,17 +132,17 @@ impl JobArray {
 
 impl ArrayTask {
     /// Whether it is over, completed or not.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         is_final(&self.state)
     }
 
     /// Whether it waits to be started.
-    pub(crate) fn is_pending(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         self.state == "PENDING"
     }
 
     /// Whether it ended with exit code 0.
-    pub(crate) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.state == "COMPLETED"
     }
 }
@@ -166,7 +166,7 @@ fn is_final(state: &str) -> bool {
 
 /// Finds the newest of latlab's arrays for this folder that has not ended, in the output of squeue.
 /// Returns its job number.
-pub(crate) fn newest_active(squeue: &str, folder: &str) -> Option<String> {
+pub fn newest_active(squeue: &str, folder: &str) -> Option<String> {
     let number = |line: &str| {
         let mut fields = line.trim().splitn(5, '|');
         let (job, state) = (fields.next()?.parse::<u64>().ok()?, fields.next()?);
@@ -178,12 +178,12 @@ pub(crate) fn newest_active(squeue: &str, folder: &str) -> Option<String> {
 }
 
 /// The last line of a text that is not blank.
-pub(crate) fn last_line(text: &str) -> &str {
+pub fn last_line(text: &str) -> &str {
     text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
 /// Reads the tasks in the output of squeue.
-pub(crate) fn parse_tasks(squeue: &str) -> Vec<ArrayTask> {
+pub fn parse_tasks(squeue: &str) -> Vec<ArrayTask> {
     let task = |line: &str| {
         let mut fields = line.trim().split('|').map(str::to_owned);
         let number = fields.next()?.parse().ok()?;

@@ -1,11 +1,11 @@
 //! Studies on other targets: the kernels that cells model, and whether a machine runs one of them.
 
 use super::StudyFile;
-use crate::failure::{Failure, Result};
-use crate::lab::arch::Arch;
-use crate::lab::kernel::{self, Source};
-use crate::lab::profile::{self, Profile};
 use latlab_core::machine::Machine;
+use latlab_lab::arch::Arch;
+use latlab_lab::kernel::{self, Source};
+use latlab_lab::profile::{self, Profile};
+use latlab_part::failure::{Failure, Result};
 
 /// Repetitions of each cell on another target. They take turns with those of the other cells, so
 /// that the state of the machine is the same for all; compare needs as many.
@@ -17,7 +17,7 @@ const PREEMPT: &str = "/sys/kernel/debug/sched/preempt";
 /// The kernel that a cell models, as far as a machine without guests can run it: its properties in
 /// words, in the order of [`properties`]. None where its profile does not determine one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StandIn([Option<String>; 6]);
+pub struct StandIn([Option<String>; 6]);
 
 impl StandIn {
     fn of(profile: &Profile) -> StandIn {
@@ -41,7 +41,7 @@ impl StandIn {
     }
 
     /// Refuses a machine that runs another kind of kernel.
-    pub(crate) fn check(&self, machine: &Machine) -> Result<()> {
+    pub fn check(&self, machine: &Machine) -> Result<()> {
         let mut properties = self.0.iter().zip(properties(machine));
         let other = properties.find_map(|(wanted, here)| {
             let wanted = wanted.as_ref().filter(|wanted| **wanted != here)?;
@@ -111,7 +111,7 @@ impl StudyFile {
     /// Moves all cells to another target: to `native` or `ssh:HOST`, which run one kernel, or to
     /// `vm:`, where each keeps its profile. Cells are repeated, and take turns. The `why` of a
     /// claim was found on the study's own targets: it begins with these words once they are others.
-    pub(crate) fn move_to(&mut self, target: &str) -> Result<()> {
+    pub fn move_to(&mut self, target: &str) -> Result<()> {
         let to_guests = target == "vm:";
         if !to_guests && target != "native" && !target.starts_with("ssh:") {
             return Err(Failure::Failed(format!(

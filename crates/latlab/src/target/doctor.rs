@@ -1,10 +1,10 @@
 //! The state of a target, as latlab's doctor there reads it.
 
 use super::Target;
-use crate::failure::{Result, failed};
-use crate::message::Stream;
-use crate::session::{Collected, Session};
 use latlab_core::machine::Machine;
+use latlab_measure::session::{Collected, Session};
+use latlab_part::failure::{Result, failed};
+use latlab_part::progress::Stream;
 use serde::Deserialize;
 
 /// In bytes, far more than a doctor prints.
@@ -38,11 +38,7 @@ struct Diagnosis {
 
 /// The machine in the output of a doctor that ended with `code`, which is 1 where findings are severe;
 /// otherwise the reason why it has none.
-pub(crate) fn diagnosed(
-    code: u8,
-    json: &[u8],
-    messages: &[u8],
-) -> std::result::Result<Machine, String> {
+pub fn diagnosed(code: u8, json: &[u8], messages: &[u8]) -> std::result::Result<Machine, String> {
     if code > 1 {
         let messages = String::from_utf8_lossy(messages);
         let last = messages.lines().rfind(|line| !line.trim().is_empty());

@@ -1,12 +1,12 @@
 //! `lab:PROFILE`: a kernel in QEMU whose clock counts instructions.
 
 use super::Target;
-use crate::engine::{Outcome, Prepared};
-use crate::failure::{Failure, Result};
-use crate::lab::{self, GuestTime, Program};
-use crate::part::{About, Describe};
-use crate::session::{Output, Session};
 use latlab_core::explain::verify::verify;
+use latlab_lab::{self as lab, GuestTime, Program};
+use latlab_measure::engine::{Outcome, Prepared};
+use latlab_measure::session::{Output, Session};
+use latlab_part::failure::{Failure, Result};
+use latlab_part::part::{About, Describe};
 
 pub(super) struct Lab;
 

@@ -1,11 +1,11 @@
 //! `native`: this machine.
 
 use super::{Target, in_turn};
-use crate::engine::{Outcome, Prepared};
-use crate::failure::Result;
-use crate::part::{About, Describe};
-use crate::session::Session;
 use latlab_core::machine::Machine;
+use latlab_measure::engine::{Outcome, Prepared};
+use latlab_measure::session::Session;
+use latlab_part::failure::Result;
+use latlab_part::part::{About, Describe};
 use latlab_sys::machine;
 use latlab_sys::root::Root;
 

@@ -5,20 +5,20 @@
 //! `latlab agent`, and is removed. While the connection's stdin is open, latlab waits here; the agent
 //! ends by itself when it is closed, for whatever reason.
 
-pub(crate) mod connection;
-pub(crate) mod host;
+pub mod connection;
+pub mod host;
 
 use super::{Target, in_turn};
-use crate::engine::{Outcome, Prepared};
-use crate::failure::{Context as _, Failure, Result, failed};
-use crate::message::{END, KEPT, Message, RECEIVED, Task, output_bytes};
-use crate::part::{About, Describe};
-use crate::session::{Limit, Output, Session};
 use connection::{Connection, Event};
 use host::Host;
 use latlab_core::machine::{Machine, TimeDomain};
 use latlab_core::plan::Plan;
 use latlab_core::record::Warning;
+use latlab_measure::engine::{Outcome, Prepared};
+use latlab_measure::message::{END, KEPT, Message, RECEIVED, Task, output_bytes};
+use latlab_measure::session::{Limit, Output, Session};
+use latlab_part::failure::{Context as _, Failure, Result, failed};
+use latlab_part::part::{About, Describe};
 use std::env::consts::ARCH;
 
 pub(super) struct Ssh;
@@ -294,7 +294,7 @@ impl Agent<'_, '_> {
 }
 
 /// Checks a folder, which becomes part of a command that the user is advised to run.
-pub(crate) fn check_folder(host: &Host, folder: String) -> Result<String> {
+pub fn check_folder(host: &Host, folder: String) -> Result<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
     if folder.starts_with('/') && folder.chars().all(plain) {
         return Ok(folder);

@@ -1,11 +1,11 @@
 //! `vm:PROFILE`: a kernel in QEMU in wall-clock time.
 
 use super::Target;
-use crate::engine::{Outcome, Prepared};
-use crate::failure::Result;
-use crate::lab::{self, GuestTime, Program, choose_accel};
-use crate::part::{About, Describe};
-use crate::session::{Output, Session};
+use latlab_lab::{self as lab, GuestTime, Program, choose_accel};
+use latlab_measure::engine::{Outcome, Prepared};
+use latlab_measure::session::{Output, Session};
+use latlab_part::failure::Result;
+use latlab_part::part::{About, Describe};
 
 pub(super) struct Vm;
 

@@ -3,7 +3,7 @@
 
 use super::laboratory::Busy;
 use super::program::{LATLAB, Missing, Output, command, folder, latlab, not_run, run};
-use latlab_core::check::{Level, Report, Rule};
+use latlab_check::{Level, Report, Rule};
 use latlab_core::record::explained::Share;
 use latlab_core::time::Nanos;
 use std::fs;

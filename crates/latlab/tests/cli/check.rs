@@ -12,7 +12,7 @@ use crate::program::{
     LATLAB, Missing, Output, Running, compile, entries, field, in_mount_namespace, latlab,
     lock_machine, not_run, pause, run, wait_until,
 };
-use latlab_core::check::{BreachReport, Level, Report, Rule};
+use latlab_check::{BreachReport, Level, Report, Rule};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;

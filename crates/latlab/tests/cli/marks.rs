@@ -3,7 +3,7 @@
 
 use crate::period::library::{library, tree};
 use crate::program::{LATLAB, Output, Running, folder, latlab, lock_machine, run, wait_until};
-use latlab_core::check::{BreachReport, PartsReport, Report, Rule};
+use latlab_check::{BreachReport, PartsReport, Report, Rule};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

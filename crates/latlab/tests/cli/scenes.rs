@@ -54,7 +54,8 @@ fn run_all(judge: impl Fn(&mut Draw) -> Result<(), String> + Sync) {
         let numbers = std::iter::repeat_with(|| begun.fetch_add(1, Relaxed) + 1);
         for number in numbers.take_while(|number| *number <= wanted) {
             let judged = judge(&mut Draw(Random::new(number)));
-            let words = judged.as_ref().err().map_or("right".to_owned(), |why| format!("wrong: {why}"));
+            let words =
+                judged.as_ref().err().map_or("right".to_owned(), |why| format!("wrong: {why}"));
             eprintln!("scene {number} of {wanted}: {words}");
             let wrong_one = judged.err().map(|why| format!("scene {number}: {why}"));
             wrong.lock().expect("no scene panics").extend(wrong_one);

@@ -10,7 +10,7 @@ use crate::program::{
     self, LATLAB, Output, Running, entries, folder, lock_machine, root, run, running, send,
     wait_until,
 };
-use latlab_core::check::{Report, Rule};
+use latlab_check::{Report, Rule};
 use latlab_core::machine::TimeDomain;
 use latlab_core::record::Record;
 use std::ffi::OsStr;

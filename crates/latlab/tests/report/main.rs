@@ -9,16 +9,11 @@
 
 mod browser;
 mod readable;
-#[path = "../sample/mod.rs"]
-mod sample;
-#[path = "../sample_explained/mod.rs"]
-mod sample_explained;
-#[path = "../sample_scan/mod.rs"]
-mod sample_scan;
 
 use browser::{Browser, assert_readable, browse, corners, drawn};
 use latlab_core::histogram::Histogram;
 use latlab_core::time::Nanos;
+use latlab_testing::{sample, sample_explained, sample_scan};
 use resvg::tiny_skia::Pixmap;
 use std::path::Path;
 use std::process::{Command, Output};

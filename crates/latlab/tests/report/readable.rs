@@ -1,7 +1,8 @@
 //! Pages on narrow and wide screens and on paper, and their headlines.
 
 use super::browser::{Browser, assert_readable};
-use super::{folder, put, report, said, sample, sample_explained, scanned, traced};
+use super::{folder, put, report, said, scanned, traced};
+use latlab_testing::{sample, sample_explained};
 
 #[test]
 fn every_page_is_readable_on_narrow_and_wide_screens() {

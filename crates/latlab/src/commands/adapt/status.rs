@@ -1,10 +1,10 @@
 //! `latlab adapt status`: shows the state of the daemon.
 
-use crate::adapt;
-use crate::failure::{Context as _, Failure, Result};
-use crate::format::width::Width;
-use crate::format::{self, adapting};
+use latlab_adapt as adapt;
 use latlab_core::time::Nanos;
+use latlab_format::width::Width;
+use latlab_format::{self as format, adapting};
+use latlab_part::failure::{Context as _, Failure, Result};
 use latlab_sys::signal::{Event, Signals};
 use std::io::IsTerminal as _;
 

@@ -1,19 +1,19 @@
 //! Words that complete the values of options and arguments. Nothing of the machine is read except
 //! file names and the names in latlab's cache.
 
-use crate::call::CALLS;
 use crate::commands::list;
-use crate::lab::kernel::build::BUILDS;
-use crate::lab::{kernel, profile};
-use crate::load::LOADS;
-use crate::mechanism::MECHANISMS;
-use crate::part::{About, Entry};
-use crate::probe::PROBES;
 use crate::study;
 use clap::ValueHint;
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
+use latlab_adapt::mechanism::MECHANISMS;
+use latlab_lab::kernel::build::BUILDS;
+use latlab_lab::{kernel, profile};
+use latlab_measure::call::CALLS;
+use latlab_measure::load::LOADS;
+use latlab_measure::probe::PROBES;
+use latlab_part::part::{About, Entry};
 use latlab_sys::knob::KNOBS;
 use std::ffi::{OsStr, OsString};
 

@@ -2,17 +2,17 @@
 //!
 //! Each change is part of a plan, so that the run that makes it also undoes it, through the guard.
 
-use crate::engine::{Outcome, Prepared};
-use crate::failure::{Failure, Result};
-use crate::format::{self, live};
-use crate::rig::Watch;
-use crate::session::Session;
 use crate::target::Target;
 use latlab_core::compare::turns;
 use latlab_core::plan::{Plan, Setting};
 use latlab_core::proof::{self, Candidate, Effect, Judged, Proof, Proofs};
 use latlab_core::record::{Change, Record, Warning, settings_turned, settings_were_there};
 use latlab_core::time::Nanos;
+use latlab_format::{self as format, live};
+use latlab_measure::engine::{Outcome, Prepared};
+use latlab_measure::session::Session;
+use latlab_part::failure::{Failure, Result};
+use latlab_part::progress::Watch;
 
 /// Most turns on a machine whose runs differ for other reasons than their seeds, too.
 const MOST: usize = 10;

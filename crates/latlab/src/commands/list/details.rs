@@ -1,19 +1,19 @@
 //! The description of a part, target, profile, study, preset or knob.
 
-use crate::call::CALLS;
-use crate::cause::CAUSES;
 use crate::commands::run::preset;
-use crate::failure::{Failure, Result};
-use crate::lab::profile::{self, Profile};
-use crate::load::LOADS;
-use crate::mechanism::MECHANISMS;
-use crate::part::Entry;
-use crate::probe::PROBES;
 use crate::study;
 use crate::target::TARGETS;
 use clap::{Arg, Command};
+use latlab_adapt::mechanism::MECHANISMS;
 use latlab_core::study::Study;
 use latlab_core::suggest;
+use latlab_lab::profile::{self, Profile};
+use latlab_measure::call::CALLS;
+use latlab_measure::cause::CAUSES;
+use latlab_measure::load::LOADS;
+use latlab_measure::probe::PROBES;
+use latlab_part::failure::{Failure, Result};
+use latlab_part::part::Entry;
 use latlab_sys::knob::Knob;
 use std::fmt::Write as _;
 

@@ -1,18 +1,18 @@
 //! The reference page: every part with its keys, in Markdown.
 
 use super::details::{about, with_default};
-use crate::call::CALLS;
-use crate::cause::CAUSES;
 use crate::commands::run::preset::PRESETS;
-use crate::lab::profile::{self, Profile};
-use crate::load::LOADS;
-use crate::mechanism::MECHANISMS;
-use crate::part::Entry;
-use crate::probe::PROBES;
 use crate::study;
 use crate::target::TARGETS;
 use clap::Command;
+use latlab_adapt::mechanism::MECHANISMS;
 use latlab_core::study::Study;
+use latlab_lab::profile::{self, Profile};
+use latlab_measure::call::CALLS;
+use latlab_measure::cause::CAUSES;
+use latlab_measure::load::LOADS;
+use latlab_measure::probe::PROBES;
+use latlab_part::part::Entry;
 use latlab_sys::knob::KNOBS;
 use std::fmt::Write as _;
 

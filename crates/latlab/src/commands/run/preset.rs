@@ -2,9 +2,9 @@
 
 use super::Run;
 use crate::commands::run_command;
-use crate::failure::Result;
-use crate::part::About;
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use latlab_part::failure::Result;
+use latlab_part::part::About;
 
 /// A name for options of `latlab run`.
 pub(in crate::commands) struct Preset {

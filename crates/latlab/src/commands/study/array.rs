@@ -9,13 +9,13 @@ use super::Study;
 use super::fingerprints::Fingerprints;
 use super::folder::{CellPlans, CellResult, Folder};
 use crate::commands::block_signals;
-use crate::failure::{Context as _, Failure, Result, failed};
-use crate::format;
 use crate::study::StudyFile;
 use crate::study::slurm::{ArraySpec, ArrayState, JobArray, TASK_NUMBER};
 use crate::target;
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
+use latlab_format as format;
+use latlab_part::failure::{Context as _, Failure, Result, failed};
 use latlab_sys::signal::{Event, Signals};
 use std::path::{Path, PathBuf};
 

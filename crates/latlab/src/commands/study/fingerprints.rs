@@ -5,16 +5,16 @@
 
 use super::folder::{CellPlans, CellResult};
 use crate::commands::target_options::TargetOptions;
-use crate::engine::Prepared;
-use crate::failure::{Result, failed};
-use crate::format::progress::Bar;
-use crate::format::{self, live};
-use crate::rig::Watch;
-use crate::session::Session;
 use crate::target::{self, Target};
 use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
+use latlab_format::progress::Bar;
+use latlab_format::{self as format, live};
+use latlab_measure::engine::Prepared;
+use latlab_measure::session::Session;
+use latlab_part::failure::{Result, failed};
+use latlab_part::progress::Watch;
 use latlab_sys::signal::Signals;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! The folder of a study: the records of its cells, and of the pieces of long ones.
 
 use crate::commands::record_in;
-use crate::failure::{Context as _, Result, failed};
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
+use latlab_part::failure::{Context as _, Result, failed};
 use latlab_sys::file::write_atomically;
 use std::path::{Path, PathBuf};
 

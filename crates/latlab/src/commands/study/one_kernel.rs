@@ -4,11 +4,11 @@
 use super::cells;
 use super::folder::{CellPlans, CellResult, Folder};
 use crate::commands::target_options::TargetOptions;
-use crate::failure::{Failure, Result};
-use crate::format;
 use crate::study::StudyFile;
 use latlab_core::study::claim::ClaimVerdict;
 use latlab_core::study::findings::Findings;
+use latlab_format as format;
+use latlab_part::failure::{Failure, Result};
 
 /// Measures the cells. The result of a cell that models another kernel is [`Failure::OtherKernel`].
 pub(super) fn measure(

@@ -5,15 +5,15 @@ mod tests;
 
 use super::CellRecords;
 use super::folder::record_name;
-use crate::failure::{Context as _, Result, failed};
-use crate::format::html::study::{StudyPage, page};
-use crate::format::picture::NamedRecord;
-use crate::format::picture::study::pictures;
-use crate::format::study::{csv, markdown};
-use crate::format::{self, png, signature, svg};
 use crate::study::StudyFile;
 use latlab_core::record::Record;
 use latlab_core::study::findings::Findings;
+use latlab_format::html::study::{StudyPage, page};
+use latlab_format::picture::NamedRecord;
+use latlab_format::picture::study::pictures;
+use latlab_format::study::{csv, markdown};
+use latlab_format::{self as format, png, signature, svg};
+use latlab_part::failure::{Context as _, Result, failed};
 use latlab_sys::file::write_atomically;
 use std::path::Path;
 

@@ -5,11 +5,6 @@ use super::fingerprints::Fingerprints;
 use super::folder::Folder;
 use crate::commands::block_signals;
 use crate::commands::target_options::TargetOptions;
-use crate::engine::{Outcome, Prepared};
-use crate::failure::{Result, failed};
-use crate::format::live;
-use crate::format::progress::Bar;
-use crate::session::Limit;
 use crate::study::StudyFile;
 use crate::target;
 use latlab_core::machine::TimeDomain;
@@ -19,6 +14,11 @@ use latlab_core::study::figure::StudyFigure;
 use latlab_core::study::findings::Findings;
 use latlab_core::study::pieces::{self, LONGEST};
 use latlab_core::time::Nanos;
+use latlab_format::live;
+use latlab_format::progress::Bar;
+use latlab_measure::engine::{Outcome, Prepared};
+use latlab_measure::session::Limit;
+use latlab_part::failure::{Result, failed};
 
 /// The repetition of a cell that has the longest latency of the table.
 pub(super) struct WorstCell<'a> {

@@ -1,7 +1,7 @@
 //! Slurm's commands: running them, and the meaning of their errors.
 
 use super::last_line;
-use crate::failure::{Context as _, Failure, Result, failed};
+use latlab_part::failure::{Context as _, Failure, Result, failed};
 use latlab_sys::process::{self, Running};
 use std::io::{ErrorKind, Write as _};
 use std::process::Command;

@@ -1,11 +1,11 @@
 //! One connection of the OpenSSH client: bytes in, lines out.
 
 use super::host::Host;
-use crate::failure::{Context as _, Failure, Result, failed};
-use crate::message::LONGEST_LINE;
-use crate::message::complaint::{self, COMPLAINTS, cut};
-use crate::session::Session;
 use latlab_core::time::Nanos;
+use latlab_measure::message::LONGEST_LINE;
+use latlab_measure::message::complaint::{self, COMPLAINTS, cut};
+use latlab_measure::session::Session;
+use latlab_part::failure::{Context as _, Failure, Result, failed};
 use latlab_sys::process::{self, Running};
 use latlab_sys::terminal::Settings;
 use latlab_sys::{clock, signal};
@@ -243,7 +243,7 @@ fn read<P: Read>(
 
 /// The next line without its end. None at the end of the pipe; an error for a line of `longest` bytes
 /// or more, at whose end the pipe can't be read on.
-pub(crate) fn next_line(pipe: &mut impl BufRead, longest: u64) -> io::Result<Option<String>> {
+pub fn next_line(pipe: &mut impl BufRead, longest: u64) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     let read = pipe.by_ref().take(longest).read_until(b'\n', &mut line)?;
     if read as u64 == longest && line.last() != Some(&b'\n') {

@@ -1,11 +1,11 @@
 //! The name of a host, as the user types it after `--on`.
 
-use crate::failure::{Failure, Result};
+use latlab_part::failure::{Failure, Result};
 use std::fmt;
 
 /// Destination and port of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Host {
+pub struct Host {
     /// `[USER@]HOST`, an address of IPv6 without its brackets.
     destination: String,
     /// None: the user's own configuration decides.
@@ -14,7 +14,7 @@ pub(crate) struct Host {
 
 impl Host {
     /// The host of the target `ssh:[USER@]HOST[:PORT]`.
-    pub(crate) fn of(target: &str) -> Result<Host> {
+    pub fn of(target: &str) -> Result<Host> {
         let name = target.strip_prefix("ssh:").unwrap_or_default();
         let failed = |why: &str| Failure::Failed(format!("--on {target}: {why}"));
         let (user, place) = match name.rsplit_once('@') {
@@ -45,13 +45,13 @@ impl Host {
     }
 
     /// The words after `ssh` and its options.
-    pub(crate) fn words(&self) -> Vec<String> {
+    pub fn words(&self) -> Vec<String> {
         let port = self.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]);
         port.chain([self.destination.clone()]).collect()
     }
 
     /// The ssh command that reaches it.
-    pub(crate) fn command(&self) -> String {
+    pub fn command(&self) -> String {
         format!("ssh {}", self.words().join(" "))
     }
 }

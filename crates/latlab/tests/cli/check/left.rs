@@ -2,7 +2,7 @@
 
 use super::{SETPRIV, breaches, check, compile, folder, line_of, report, start};
 use crate::program::{LATLAB, Running, field, lock_machine, root, run, running, send, wait_until};
-use latlab_core::check::Rule;
+use latlab_check::Rule;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -2,7 +2,7 @@
 
 use super::{breaches, check, compile, compiled, folder, line_of, report};
 use crate::program::lock_machine;
-use latlab_core::check::{Level, Rule};
+use latlab_check::{Level, Rule};
 use std::path::{Path, PathBuf};
 
 const SOURCE: &str = include_str!("memory.c");

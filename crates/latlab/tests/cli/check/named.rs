@@ -3,7 +3,7 @@
 
 use super::{breaches, check, compile, folder, line_of, report};
 use crate::program::lock_machine;
-use latlab_core::check::{Report, Rule};
+use latlab_check::{Report, Rule};
 use std::path::{Path, PathBuf};
 
 const ASKS: &str = include_str!("asks.c");
@@ -18,7 +18,7 @@ fn program(name: &str, folder: &Path) -> PathBuf {
 fn reasons(report: &Report, name: &str) -> Vec<(String, String, String)> {
     let threads = report.threads.iter().filter(|thread| thread.name == name);
     let cycles = threads.map(|thread| &thread.cycle);
-    let longest = |part: &latlab_core::check::CyclePart| part.reason();
+    let longest = |part: &latlab_check::CyclePart| part.reason();
     let all = cycles.flat_map(|cycle| {
         let parts = cycle.worst.iter().flat_map(|worst| &worst.parts);
         cycle.reasons.iter().cloned().chain(parts.map(longest))
@@ -39,7 +39,7 @@ fn code_that_a_program_makes_has_the_functions_of_its_perf_map() {
         let found = report(&output);
         let mut all = breaches(&found).into_iter();
         let logged = all.find(|breach| breach.rule == Rule::FileIo).expect("it writes");
-        let stack: Vec<String> = logged.stack.iter().map(latlab_core::check::Frame::text).collect();
+        let stack: Vec<String> = logged.stack.iter().map(latlab_check::Frame::text).collect();
         (stack, found.notes)
     };
     let (stack, notes) = place("map");

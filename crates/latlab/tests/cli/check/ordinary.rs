@@ -2,7 +2,7 @@
 
 use super::{check, compile, folder, line_of, report};
 use crate::program::{Running, latlab, lock_machine};
-use latlab_core::check::{Report, Rule, ThreadReport};
+use latlab_check::{Report, Rule, ThreadReport};
 use latlab_core::time::Nanos;
 use std::path::{Path, PathBuf};
 use std::process::Command;

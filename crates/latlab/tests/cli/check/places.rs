@@ -2,7 +2,7 @@
 
 use super::{breaches, check, folder, line_of, report};
 use crate::program::{Missing, lock_machine, not_run};
-use latlab_core::check::{BreachReport, Report, Rule};
+use latlab_check::{BreachReport, Report, Rule};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

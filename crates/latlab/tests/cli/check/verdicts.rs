@@ -2,7 +2,7 @@
 
 use super::{SETPRIV, breaches, check, child, compile, folder, is_fifo, line_of, report, start};
 use crate::program::{LATLAB, lock_machine, pause, run, wait_until};
-use latlab_core::check::{Finding, Rule};
+use latlab_check::{Finding, Rule};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::{folder, in_namespaces, latlab, root};
 use crate::program::LATLAB;
-use latlab_core::mechanism::status::Status;
+use latlab_mechanism::status::Status;
 use std::fs;
 
 const DAEMON: &str = "\

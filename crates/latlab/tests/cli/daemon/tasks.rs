@@ -2,10 +2,10 @@
 
 use super::guest::in_a_guest_with;
 use crate::program::{Output, folder, latlab};
-use latlab_core::mechanism::Mode;
-use latlab_core::mechanism::status::Status;
-use latlab_core::mechanism::violations::Violations;
 use latlab_core::time::Nanos;
+use latlab_mechanism::Mode;
+use latlab_mechanism::status::Status;
+use latlab_mechanism::violations::Violations;
 use std::path::Path;
 use std::process::Command;
 

@@ -1,7 +1,7 @@
 //! A daemon whose standard error nobody reads.
 
 use super::{folder, in_namespaces, root};
-use latlab_core::mechanism::status::Status;
+use latlab_mechanism::status::Status;
 
 /// The pipe is full from the start: a daemon that blocks on it sets no knob and does not end. It stays
 /// full for longer than a busy machine needs for the rest.

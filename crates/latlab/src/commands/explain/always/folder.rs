@@ -1,11 +1,11 @@
 //! The folder of a flight recorder's records: the oldest make room for new ones.
 
-use crate::failure::{Result, failed};
-use crate::format;
 use latlab_core::explain::always::{Kept, file_name, is_ours, keep};
 use latlab_core::record::Record;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
+use latlab_format as format;
+use latlab_part::failure::{Result, failed};
 use latlab_sys::file;
 use std::path::{Path, PathBuf};
 

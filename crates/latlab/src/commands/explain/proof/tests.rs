@@ -1,14 +1,14 @@
 //! Tests of proofs on a target whose runs fail or are ended.
 
 use super::*;
-use crate::format::picture::tests::source;
-use crate::format::progress::Bar;
-use crate::part;
-use crate::probe::PROBES;
 use latlab_core::plan::Length;
 use latlab_core::proof::Remedy;
 use latlab_core::record::explained::{Explained, Share};
+use latlab_format::progress::Bar;
+use latlab_measure::probe::PROBES;
+use latlab_part::part;
 use latlab_sys::signal::Signals;
+use latlab_testing::sample;
 use serde_json::json;
 
 /// A target that carries out each plan in this way.
@@ -23,7 +23,7 @@ impl Target for Scripted {
 /// The outcome of an explained run of a FIFO task of priority 10, which a task of higher priority
 /// delayed.
 fn explained() -> Outcome {
-    let mut record = source("", 1).record;
+    let mut record = sample::record(1);
     let probe = part::parse("probe", PROBES, "cyclic:policy=fifo,priority=10", &[]);
     record.plan.probes = vec![probe.unwrap()];
     record.plan.loads.clear();

@@ -1,9 +1,9 @@
 //! Waiting for a job array until all its tasks have ended, or the user asks for the end.
 
-use crate::format::{self, live};
-use crate::rig::Watch;
 use crate::study::slurm::{ArrayState, ArrayTask, JobArray};
 use latlab_core::time::Nanos;
+use latlab_format::{self as format, live};
+use latlab_part::progress::Watch;
 use latlab_sys::clock;
 use latlab_sys::signal::{Event, Signals};
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! The outcome of a job array: the records that its tasks have left, or why there are none.
 
 use crate::commands::study::folder::CellResult;
-use crate::failure::{Failure, Result, failed};
 use crate::study::slurm::{self, ArrayTask};
 use latlab_core::time::Nanos;
+use latlab_part::failure::{Failure, Result, failed};
 use latlab_sys::clock;
 use std::collections::BTreeMap;
 use std::path::Path;

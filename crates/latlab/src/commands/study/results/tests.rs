@@ -6,15 +6,15 @@
 mod pictures;
 
 use self::pictures::PicturesPage;
-use crate::format::picture::study::pictures;
-use crate::format::study::{csv, page};
-use crate::format::{signature, svg};
 use crate::study;
 use latlab_core::study::Study;
 use latlab_core::study::figure::StudyFigure;
 use latlab_core::study::findings::Findings;
 use latlab_core::study::picture::PictureKind;
 use latlab_core::study::quantity::Quantity;
+use latlab_format::picture::study::pictures;
+use latlab_format::study::{csv, page};
+use latlab_format::{signature, svg};
 use latlab_sys::file::write_atomically;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;

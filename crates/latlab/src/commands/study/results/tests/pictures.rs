@@ -1,10 +1,10 @@
 //! docs/results/pictures.md: each figure and table of the papers with the picture drawn from our
 //! results, the values that the paper prints beside the measured ones, and the verdicts.
 
-use crate::format::study::shown;
 use latlab_core::study::Study;
 use latlab_core::study::findings::{CellRow, Findings};
 use latlab_core::study::picture::Picture;
+use latlab_format::study::shown;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;

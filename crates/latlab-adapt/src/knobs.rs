@@ -1,0 +1,23 @@
+//! Current values of knobs.
+
+use latlab_mechanism::Knob;
+use latlab_sys::knob::{self, KnobState, Unreadable};
+use latlab_sys::root::Root;
+
+/// Reads the knobs called `names`. Returns those that could be read, and why others could not.
+pub(super) fn read(
+    root: &Root,
+    names: &[&'static str],
+) -> (Vec<Knob>, Vec<(&'static str, Unreadable)>) {
+    let (mut knobs, mut unreadable) = (Vec::new(), Vec::new());
+    for &name in names {
+        match knob::state(root, name) {
+            Ok(KnobState { path, value, possible }) => {
+                let path = path.display().to_string();
+                knobs.push(Knob { name: name.to_owned(), path, value, possible });
+            }
+            Err(why) => unreadable.push((name, why)),
+        }
+    }
+    (knobs, unreadable)
+}

@@ -1,0 +1,86 @@
+//! Header of a report: a headline for each latency and scan, and the records.
+
+use super::headline::{self, Headline};
+use super::scans;
+use crate::picture::NamedRecord;
+use latlab_core::machine::TimeDomain;
+use latlab_core::time::Nanos;
+use maud::{Markup, html};
+use time::OffsetDateTime;
+
+/// The header of a report.
+pub(super) fn header(sources: &[NamedRecord]) -> Markup {
+    let headlines = headline::comparison_headlines(sources)
+        .into_iter()
+        .chain(headline::probe_headlines(sources))
+        .chain(headline::cause_headlines(sources))
+        .chain(headline::proof_headlines(sources))
+        .chain(headline::path_headlines(sources))
+        .chain(scans::headlines(sources));
+    html! {
+        header {
+            h1 { "Latency report" }
+            @for Headline { subject, text, notes } in headlines {
+                p class="verdict" {
+                    span { (subject) } " " (with_code(&text))
+                    @for note in notes { " " small { (with_code(&note)) } }
+                }
+            }
+            @for source in sources {
+                p class="origin" {
+                    (source.name) " · " (source.record.machine.kernel) " · "
+                    (date(source.record.started)) " · " (source.record.tool)
+                }
+            }
+            (time_domain(sources))
+        }
+    }
+}
+
+/// A text whose parts in backquotes are code.
+fn with_code(text: &str) -> Markup {
+    html! {
+        @for (n, part) in text.split('`').enumerate() {
+            @if n % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+/// A note on the records' kind of time, unless it is that of a real machine.
+pub(super) fn time_domain(sources: &[NamedRecord]) -> Markup {
+    let note = match sources.first().map(|source| source.record.machine.time_domain) {
+        Some(TimeDomain::Instructions) => {
+            "Times are instruction counts of a simulated machine: exactly repeatable, but not the \
+             times of any real machine."
+        }
+        Some(TimeDomain::Virtualized) => {
+            "Measured in a virtual machine that latlab started: the host contributes to every \
+             latency."
+        }
+        Some(TimeDomain::Silicon) | None => return Markup::default(),
+    };
+    html! { p class="note" { (note) } }
+}
+
+/// Returns day and minute of a wall-clock time since 1970, in UTC.
+fn date(since_1970: Nanos) -> String {
+    let seconds = i64::try_from(since_1970.0 / 1_000_000_000).unwrap_or_default();
+    // 2⁶⁴ ns end in the year 2554.
+    let time = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let (year, month, day) = time.to_calendar_date();
+    let (hour, minute) = (time.hour(), time.minute());
+    format!("{year}-{:02}-{day:02} {hour:02}:{minute:02} UTC", u8::from(month))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn date_matches_calendar() {
+        let of = |seconds| date(Nanos::from_secs(seconds));
+        assert_eq!(of(0), "1970-01-01 00:00 UTC");
+        assert_eq!(of(1_709_210_100), "2024-02-29 12:35 UTC");
+        assert_eq!(of(1_795_172_640), "2026-11-20 11:04 UTC");
+    }
+}
