@@ -9,7 +9,7 @@ use crate::failure::{Context as _, Result, failed};
 use crate::format::html::study::{StudyPage, page};
 use crate::format::picture::NamedRecord;
 use crate::format::picture::study::pictures;
-use crate::format::study::{csv, markdown};
+use crate::format::study::{claims, csv, markdown};
 use crate::format::{self, png, signature, svg};
 use crate::study::StudyFile;
 use latlab_core::record::Record;
@@ -37,6 +37,9 @@ impl Results<'_> {
         let name = Path::new(&self.file.name).file_name().unwrap_or_default().to_string_lossy();
         write("table.md", markdown(&name, study, findings, records).as_bytes())?;
         write("table.csv", csv(study, findings).as_bytes())?;
+        if !findings.claims.is_empty() {
+            write("claims.csv", claims(findings).as_bytes())?;
+        }
         let pictures = pictures(study, findings, records);
         let names: Vec<&str> = pictures.iter().map(|picture| picture.name.as_str()).collect();
         remove_stale(out, &names, with_png)?;

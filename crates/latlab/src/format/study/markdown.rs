@@ -1,10 +1,14 @@
 //! Results of a study as a page of Markdown.
 
-use super::{ResultColumns, bounds, grounds, kernels, lengths, options};
+use super::{ResultColumns, kernels, lengths, options, reason};
 use latlab_core::record::Record;
 use latlab_core::study::Study;
+use latlab_core::study::claim::ClaimVerdict;
 use latlab_core::study::findings::Findings;
 use std::fmt::Write as _;
+
+/// The longest table of values on a page: table.csv has the others.
+const MOST_ROWS: usize = 100;
 
 /// Returns the page. `name` is the name of the study on the command line.
 pub(crate) fn markdown(
@@ -32,31 +36,42 @@ pub(crate) fn page(study: &Study, findings: &Findings<'_>, measured: &str) -> St
         let _ = write!(text, "\n{}\n", study.about);
     }
     let _ = write!(text, "\n{measured}");
+    text + &values(study, findings) + &claims(findings)
+}
+
+/// Returns the table of values, or where it is.
+fn values(study: &Study, findings: &Findings<'_>) -> String {
+    let cells = findings.rows.len();
+    if cells > MOST_ROWS {
+        return format!("\nValues of the {cells} cells: [table.csv](table.csv).\n");
+    }
     let columns = ResultColumns::of(study, findings);
-    text += "\n";
-    text += &head(&columns.header());
+    let mut text = format!("\n{}", head(&columns.header()));
     for row in &findings.rows {
         text += &line(&columns.row(row.label, &row.values));
     }
-    text + &claims(findings)
+    text
 }
 
-/// Returns the table of claims; nothing if the study has none.
+/// Returns the table of claims; nothing if the study has none. What was measured is repeated for
+/// claims that do not hold only.
 fn claims(findings: &Findings<'_>) -> String {
     if findings.claims.is_empty() {
         return String::new();
     }
-    let header =
-        ["claim of the paper", "source", "bound", "verdict", "measured"].map(str::to_owned);
-    let mut text = format!("\n{}", head(&header));
+    let header = ["claim", "verdict", "measured, and why"].map(str::to_owned);
+    let mut text =
+        "\nSentences, sources, bounds and values: [claims.csv](claims.csv).\n\n".to_owned();
+    text += &head(&header);
     for (claim, judgement) in &findings.claims {
-        let ground = grounds(&claim.text, &claim.why, judgement).join(". ");
-        let verdict = format!("**{}**", judgement.word());
-        let says = match claim.quote.as_str() {
-            "" => claim.says.clone(),
-            quote => format!("{} (“{quote}”)", claim.says),
+        let why = match judgement.verdict {
+            ClaimVerdict::Holds | ClaimVerdict::ByConstruction => String::new(),
+            ClaimVerdict::NotMeasured(_) => judgement.ground(),
+            ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => {
+                format!("{}. {}", judgement.ground(), reason(&claim.why))
+            }
         };
-        text += &line(&[says, claim.source.clone(), bounds(claim).join("; "), verdict, ground]);
+        text += &line(&[claim.says.clone(), judgement.word().to_owned(), why]);
     }
     text
 }
