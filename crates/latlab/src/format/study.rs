@@ -215,7 +215,7 @@ mod tests {
         let one = said(&study(
             r#"claim = [{ says = "S", claim = "a.worst < 1ms", bound = "paper: 1 ms" }]"#,
         ));
-        assert!(one.contains("Claims of the paper:") && one.contains("| claim |"), "{one}");
+        assert!(one.contains("Claims of the paper:") && one.contains("## Claims"), "{one}");
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use super::{ResultColumns, kernels, lengths, options, reason};
 use latlab_core::record::Record;
-use latlab_core::study::Study;
-use latlab_core::study::claim::ClaimVerdict;
+use latlab_core::study::claim::{ClaimVerdict, Judgement};
 use latlab_core::study::findings::Findings;
+use latlab_core::study::{PaperClaim, Study};
 use std::fmt::Write as _;
 
-/// The longest table of values on a page: table.csv has the others.
-const MOST_ROWS: usize = 100;
+/// The most values of a table on a page: table.csv has the others.
+const MOST_VALUES: usize = 200;
 
 /// Returns the page. `name` is the name of the study on the command line.
 pub(crate) fn markdown(
@@ -42,7 +42,7 @@ pub(crate) fn page(study: &Study, findings: &Findings<'_>, measured: &str) -> St
 /// Returns the table of values, or where it is.
 fn values(study: &Study, findings: &Findings<'_>) -> String {
     let cells = findings.rows.len();
-    if cells > MOST_ROWS {
+    if cells * study.figures.len() > MOST_VALUES {
         return format!("\nValues of the {cells} cells: [table.csv](table.csv).\n");
     }
     let columns = ResultColumns::of(study, findings);
@@ -53,27 +53,36 @@ fn values(study: &Study, findings: &Findings<'_>) -> String {
     text
 }
 
-/// Returns the table of claims; nothing if the study has none. What was measured is repeated for
+/// Returns the claims by verdict; nothing if the study has none. What was measured is repeated for
 /// claims that do not hold only.
 fn claims(findings: &Findings<'_>) -> String {
     if findings.claims.is_empty() {
         return String::new();
     }
-    let header = ["claim", "verdict", "measured, and why"].map(str::to_owned);
     let mut text =
-        "\nSentences, sources, bounds and values: [claims.csv](claims.csv).\n\n".to_owned();
-    text += &head(&header);
-    for (claim, judgement) in &findings.claims {
-        let why = match judgement.verdict {
-            ClaimVerdict::Holds | ClaimVerdict::ByConstruction => String::new(),
-            ClaimVerdict::NotMeasured(_) => judgement.ground(),
-            ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => {
-                format!("{}. {}", judgement.ground(), reason(&claim.why))
-            }
-        };
-        text += &line(&[claim.says.clone(), judgement.word().to_owned(), why]);
+        "\n## Claims\n\nSentences, sources, bounds and values: [claims.csv](claims.csv).\n"
+            .to_owned();
+    for verdict in ["holds", "by construction", "differs", "no longer holds", "not measured"] {
+        let claims = findings.claims.iter().filter(|(_, one)| one.word() == verdict);
+        let lines: String = claims.map(|(claim, one)| item(claim, one)).collect();
+        if !lines.is_empty() {
+            let _ = write!(text, "\n**{verdict}**\n\n{lines}");
+        }
     }
     text
+}
+
+/// Returns a claim as an item of a list.
+fn item(claim: &PaperClaim, judgement: &Judgement) -> String {
+    let why = match judgement.verdict {
+        ClaimVerdict::Holds | ClaimVerdict::ByConstruction => String::new(),
+        ClaimVerdict::NotMeasured(_) => format!(": {}", judgement.ground()),
+        ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => {
+            format!(": {}. {}", judgement.ground(), reason(&claim.why))
+        }
+    };
+    let text = format!("{}{why}", claim.says).replace('\n', " ");
+    format!("- {text}\n")
 }
 
 /// The header of a table and the line below it.

@@ -22,7 +22,7 @@ impl PicturesPage {
             return;
         }
         let text = self.papers.entry(study.paper.clone()).or_default();
-        let _ = write!(text, "\nValues and verdicts: [{name}]({name}/table.md).\n");
+        let _ = write!(text, "\n### [{name}]({name}/table.md)\n");
         for picture in pictures {
             let source = match picture.source.as_str() {
                 "" => String::new(),
