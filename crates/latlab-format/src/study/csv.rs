@@ -1,5 +1,6 @@
 //! Results of a study as CSV (RFC 4180).
 
+use super::{bounds, grounds};
 use crate::csv::lines;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
@@ -14,6 +15,18 @@ pub fn csv(study: &Study, findings: &Findings<'_>) -> String {
             let published = published.unwrap_or_default();
             [row.label, &figure.name, &measured, unit, published].map(str::to_owned)
         })
+    });
+    lines(std::iter::once(header).chain(rows))
+}
+
+/// Returns a line for each claim: its words and those of the paper, where they are there, the bound
+/// and its changes, the verdict, and the values that were compared.
+pub fn claims(findings: &Findings<'_>) -> String {
+    let header = ["claim", "sentence", "source", "bound", "verdict", "measured"].map(str::to_owned);
+    let rows = findings.claims.iter().map(|(claim, judgement)| {
+        let ground = grounds(&claim.text, &claim.why, judgement).join(". ");
+        let [says, quote, source] = [&claim.says, &claim.quote, &claim.source].map(String::clone);
+        [says, quote, source, bounds(claim).join("; "), judgement.word().to_owned(), ground]
     });
     lines(std::iter::once(header).chain(rows))
 }

@@ -1,10 +1,14 @@
 //! Results of a study as a page of Markdown.
 
-use super::{ResultColumns, bounds, grounds, kernels, lengths, options};
+use super::{ResultColumns, kernels, lengths, options, reason};
 use latlab_core::record::Record;
-use latlab_core::study::Study;
+use latlab_core::study::claim::{ClaimVerdict, Judgement};
 use latlab_core::study::findings::Findings;
+use latlab_core::study::{PaperClaim, Study};
 use std::fmt::Write as _;
+
+/// The most values of a table on a page: table.csv has the others.
+const MOST_VALUES: usize = 200;
 
 /// Returns the page. `name` is the name of the study on the command line.
 pub fn markdown(
@@ -32,33 +36,53 @@ pub fn page(study: &Study, findings: &Findings<'_>, measured: &str) -> String {
         let _ = write!(text, "\n{}\n", study.about);
     }
     let _ = write!(text, "\n{measured}");
+    text + &values(study, findings) + &claims(findings)
+}
+
+/// Returns the table of values, or where it is.
+fn values(study: &Study, findings: &Findings<'_>) -> String {
+    let cells = findings.rows.len();
+    if cells * study.figures.len() > MOST_VALUES {
+        return format!("\nValues of the {cells} cells: [table.csv](table.csv).\n");
+    }
     let columns = ResultColumns::of(study, findings);
-    text += "\n";
-    text += &head(&columns.header());
+    let mut text = format!("\n{}", head(&columns.header()));
     for row in &findings.rows {
         text += &line(&columns.row(row.label, &row.values));
     }
-    text + &claims(findings)
+    text
 }
 
-/// Returns the table of claims; nothing if the study has none.
+/// Returns the claims by verdict; nothing if the study has none. What was measured is repeated for
+/// claims that do not hold only.
 fn claims(findings: &Findings<'_>) -> String {
     if findings.claims.is_empty() {
         return String::new();
     }
-    let header =
-        ["claim of the paper", "source", "bound", "verdict", "measured"].map(str::to_owned);
-    let mut text = format!("\n{}", head(&header));
-    for (claim, judgement) in &findings.claims {
-        let ground = grounds(&claim.text, &claim.why, judgement).join(". ");
-        let verdict = format!("**{}**", judgement.word());
-        let says = match claim.quote.as_str() {
-            "" => claim.says.clone(),
-            quote => format!("{} (“{quote}”)", claim.says),
-        };
-        text += &line(&[says, claim.source.clone(), bounds(claim).join("; "), verdict, ground]);
+    let mut text =
+        "\n## Claims\n\nSentences, sources, bounds and values: [claims.csv](claims.csv).\n"
+            .to_owned();
+    for verdict in ["holds", "by construction", "differs", "no longer holds", "not measured"] {
+        let claims = findings.claims.iter().filter(|(_, one)| one.word() == verdict);
+        let lines: String = claims.map(|(claim, one)| item(claim, one)).collect();
+        if !lines.is_empty() {
+            let _ = write!(text, "\n**{verdict}**\n\n{lines}");
+        }
     }
     text
+}
+
+/// Returns a claim as an item of a list.
+fn item(claim: &PaperClaim, judgement: &Judgement) -> String {
+    let why = match judgement.verdict {
+        ClaimVerdict::Holds | ClaimVerdict::ByConstruction => String::new(),
+        ClaimVerdict::NotMeasured(_) => format!(": {}", judgement.ground()),
+        ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => {
+            format!(": {}. {}", judgement.ground(), reason(&claim.why))
+        }
+    };
+    let text = format!("{}{why}", claim.says).replace('\n', " ");
+    format!("- {text}\n")
 }
 
 /// The header of a table and the line below it.

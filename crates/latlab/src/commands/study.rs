@@ -60,8 +60,8 @@ pub(super) struct Study {
     /// A study that comes with latlab (see: latlab list studies), or a file
     #[arg(value_name = "NAME|FILE.toml", add = complete::studies())]
     name: String,
-    /// Write the table (table.md, table.csv), a report, each picture as SVG, and the records to
-    /// this folder
+    /// Write the tables (table.md, table.csv, claims.csv), a report, each picture as SVG, and the
+    /// records to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Measure each cell for this time instead of the time in the study; cells longer than 5min are
@@ -378,8 +378,10 @@ fn separate(
 
 fn report_files(file: &StudyFile, folder: &Path) {
     let pictures = if file.study.pictures.is_empty() { "" } else { ", pictures" };
+    let claims = if file.study.claims.is_empty() { "" } else { ", claims.csv" };
+    let tables = format!("table.md, table.csv{claims}");
     let folder = folder.display();
-    format::say(&format!("wrote to {folder}: table.md, table.csv, report.html{pictures}, records"));
+    format::say(&format!("wrote to {folder}: {tables}, report.html{pictures}, records"));
 }
 
 /// Prints why cells could not be measured, and what that does to the `table`. The study is unsupported

@@ -88,7 +88,7 @@ fn write_study(folder: &Path, text: &str) -> String {
 
 /// Returns the names and contents of all files of a study.
 fn files(out: &Path) -> Vec<(String, Vec<u8>)> {
-    let names = ["how-late.svg", "report.html", "table.csv", "table.md", "worst.svg"]
+    let names = ["claims.csv", "how-late.svg", "report.html", "table.csv", "table.md", "worst.svg"]
         .map(|name| out.join(name));
     let mut paths: Vec<_> = names.into_iter().chain(entries(&out.join("records"))).collect();
     paths.sort();
@@ -164,7 +164,8 @@ fn study_gives_the_same_bytes_at_once_and_cell_by_cell() {
     let names: Vec<String> = files(&out("one")).into_iter().map(|(name, _)| name).collect();
     let records = ["records/rt.json", "records/rt@2.json", "records/standard.json"];
     let others = ["report.html", "table.csv", "table.md", "worst.svg"];
-    assert_eq!(names, [&["how-late.svg"], &records[..], &others].concat());
+    let first = ["claims.csv", "how-late.svg"];
+    assert_eq!(names, [&first[..], &records[..], &others[..]].concat());
     let page = fs::read_to_string(out("one").join("report.html")).expect("the file exists");
     for text in ["1 of 4 claims holds", "picture-how-late", "latlab study tiny.toml --out tiny/"] {
         assert!(page.contains(text), "{text}");

@@ -16,7 +16,9 @@ pub(super) fn section(about: &StudyPage<'_>) -> Markup {
             "Measured with " (tool) "."
             @if is_repeatable(about) { " The same program produces the same bytes on every host." }
             " Files in the folder of this page: the table as table.md and table.csv, with times in \
-             nanoseconds; the records of all cells in records/, for latlab report and latlab \
+             nanoseconds"
+            @if !about.findings.claims.is_empty() { "; the claims as claims.csv" }
+            "; the records of all cells in records/, for latlab report and latlab \
              compare"
             @if !files.is_empty() { "; the pictures as " (files.join(", ")) }
             "."

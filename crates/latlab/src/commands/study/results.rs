@@ -11,7 +11,7 @@ use latlab_core::study::findings::Findings;
 use latlab_format::html::study::{StudyPage, page};
 use latlab_format::picture::NamedRecord;
 use latlab_format::picture::study::pictures;
-use latlab_format::study::{csv, markdown};
+use latlab_format::study::{claims, csv, markdown};
 use latlab_format::{self as format, png, signature, svg};
 use latlab_part::failure::{Context as _, Result, failed};
 use latlab_sys::file::write_atomically;
@@ -37,6 +37,9 @@ impl Results<'_> {
         let name = Path::new(&self.file.name).file_name().unwrap_or_default().to_string_lossy();
         write("table.md", markdown(&name, study, findings, records).as_bytes())?;
         write("table.csv", csv(study, findings).as_bytes())?;
+        if !findings.claims.is_empty() {
+            write("claims.csv", claims(findings).as_bytes())?;
+        }
         let pictures = pictures(study, findings, records);
         let names: Vec<&str> = pictures.iter().map(|picture| picture.name.as_str()).collect();
         remove_stale(out, &names, with_png)?;

@@ -13,10 +13,10 @@ use latlab_core::study::findings::Findings;
 use latlab_core::study::picture::PictureKind;
 use latlab_core::study::quantity::Quantity;
 use latlab_format::picture::study::pictures;
-use latlab_format::study::{csv, page};
+use latlab_format::study::{claims, csv, page};
 use latlab_format::{signature, svg};
 use latlab_sys::file::write_atomically;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,9 +39,12 @@ fn published_tables_judge_todays_claims_by_their_own_figures() {
         let old = read("table.md");
         files.push((folder.join("table.md"), page(study, &findings, measured_part(&old))));
         files.push((folder.join("table.csv"), csv(study, &findings)));
+        if !findings.claims.is_empty() {
+            files.push((folder.join("claims.csv"), claims(&findings)));
+        }
         files.extend(drawn(&folder, study, &findings));
-        index.add(name, study, &findings);
-        page_of_pictures.add(name, &folder, study, &findings);
+        index.add(name, &findings);
+        page_of_pictures.add(name, &folder, study);
     }
     files.push((results.join("claims.md"), index.page()));
     files.push((results.join("pictures.md"), page_of_pictures.text()));
@@ -54,49 +57,41 @@ fn published_tables_judge_todays_claims_by_their_own_figures() {
     }
 }
 
-/// The page with the claims of all studies, by paper.
+const VERDICTS: [&str; 5] =
+    ["holds", "differs", "no longer holds", "by construction", "not measured"];
+
+/// The page that counts the verdicts of each study.
 #[derive(Default)]
 struct ClaimsIndex {
-    rows: BTreeMap<String, String>,
-    verdicts: BTreeMap<&'static str, usize>,
+    rows: String,
+    totals: [usize; VERDICTS.len()],
 }
 
 impl ClaimsIndex {
-    fn add(&mut self, name: &str, study: &Study, findings: &Findings<'_>) {
-        for (claim, judgement) in &findings.claims {
-            let verdict = judgement.word();
-            let sentence = if claim.quote.is_empty() { "–" } else { &claim.quote };
-            let source = &claim.source;
-            let rows = self.rows.entry(study.paper.clone()).or_default();
-            let link = format!("[{name}]({name}/table.md)");
-            let says = &claim.says;
-            let ground = judgement.ground();
-            let row = format!("{sentence} | {source} | {link} | {says} | {verdict} | {ground}");
-            let _ = writeln!(rows, "| {row} |");
-            *self.verdicts.entry(verdict).or_default() += 1;
+    fn add(&mut self, name: &str, findings: &Findings<'_>) {
+        let number = |verdict: &str| {
+            findings.claims.iter().filter(|(_, judgement)| judgement.word() == verdict).count()
+        };
+        let numbers = VERDICTS.map(number);
+        let row = numbers.map(|number| number.to_string()).join(" | ");
+        let link = format!("[{name}]({name}/table.md)");
+        let _ = writeln!(self.rows, "| {link} | {row} |");
+        for (total, number) in self.totals.iter_mut().zip(numbers) {
+            *total += number;
         }
     }
 
     fn page(&self) -> String {
-        let mut page =
-            "# Claims of the papers\n\nEach sentence that a claim judges, in the paper's \
-                        words (– for a claim of our own), the study that measures it, and what \
-                        came out, with the compared figures. The tables have the bounds and where \
-                        they come from, and why claims differ. Claims are listed under the paper \
-                        of their study: those on tables 6 and 7 of Rapid Reaction Linux are judged \
-                        by heursch-rhealstone.\n\n| verdict | claims |\n\
-                        | --- | --- |\n"
-                .to_owned();
-        for (verdict, number) in &self.verdicts {
-            let _ = writeln!(page, "| {verdict} | {number} |");
-        }
-        for (paper, rows) in &self.rows {
-            let _ = writeln!(page, "\n## {paper}\n");
-            page += "| sentence | source | study | claim | verdict | measured |\n";
-            page += "| --- | --- | --- | --- | --- | --- |\n";
-            page += rows;
-        }
-        page
+        let totals = self.totals.map(|number| number.to_string()).join(" | ");
+        format!(
+            "# Claims of the papers\n\nEach study's page has its claims with their verdicts, \
+             and links to claims.csv with the paper's sentence, the source, the bound and the \
+             compared values.\n\n\
+             | study | {} |\n| --- |{}\n{}| all | {totals} |\n",
+            VERDICTS.join(" | "),
+            " ---: |".repeat(VERDICTS.len()),
+            self.rows
+        )
     }
 }
 
@@ -123,8 +118,8 @@ fn value(
 /// Returns the lines of a page on kernels, lengths and sources.
 fn measured_part(page: &str) -> &str {
     let begin = page.find("\nMeasured on").expect("it says on what") + 1;
-    let end = page.find("\n\n| cell").expect("it has a table") + 1;
-    &page[begin..end]
+    let lines = page[begin..].find("\n\n").expect("it has a table") + 1;
+    &page[begin..begin + lines]
 }
 
 /// Returns the pictures that show single values.
