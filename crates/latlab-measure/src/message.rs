@@ -188,6 +188,7 @@ impl<W: Write> Messenger<W> {
     }
 
     /// Sends records of the results so far, too.
+    #[must_use]
     pub fn and_records(self) -> Messenger<W> {
         Messenger { keeps: true, ..self }
     }

@@ -36,11 +36,13 @@ pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     /// Puts the name of the file, option or part that failed in front of the sentence.
+    #[must_use]
     pub fn about(self, what: &str) -> Failure {
         self.with_text(|why| format!("{what}: {why}"))
     }
 
     /// Adds sentences about what had been done before this failure.
+    #[must_use]
     pub fn followed_by(self, sentences: &[String]) -> Failure {
         if sentences.is_empty() {
             return self;
@@ -70,6 +72,7 @@ impl Failure {
     }
 
     /// Adds what could not be restored after this failure.
+    #[must_use]
     pub fn with_unrestored(self, unrestored: Option<Failure>) -> Failure {
         match unrestored {
             Some(unrestored) => Failure::Unrestored(format!("{self}; {unrestored}")),

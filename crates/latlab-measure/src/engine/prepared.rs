@@ -45,6 +45,7 @@ impl Prepared {
     }
 
     /// The same plan for another target.
+    #[must_use]
     pub fn on_target(&self, target: &str) -> Prepared {
         let mut prepared = self.clone();
         target.clone_into(&mut prepared.plan.target);
@@ -59,6 +60,7 @@ impl Prepared {
     }
 
     /// The same plan without explaining.
+    #[must_use]
     pub fn unexplained(&self) -> Prepared {
         let mut prepared = self.clone();
         prepared.plan.explain = None;

@@ -46,7 +46,6 @@ impl LoadContext {
     }
 
     /// Whether to continue.
-    #[expect(clippy::unused_self, reason = "only a worker may ask")]
     pub fn running(&self) -> bool {
         !signal::termination_requested()
     }

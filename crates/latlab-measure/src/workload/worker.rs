@@ -144,7 +144,6 @@ impl WorkerChannel {
     }
 
     /// Waits for the next order. Returns none at the end of the orders.
-    #[expect(clippy::unused_self, reason = "only a worker has orders")]
     pub fn next_order<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
         let mut line = String::new();
         if io::stdin().lock().read_line(&mut line)? == 0 {
@@ -154,7 +153,6 @@ impl WorkerChannel {
     }
 
     /// Answers an order.
-    #[expect(clippy::unused_self, reason = "only a worker may answer")]
     pub fn answer(&self, answer: impl Serialize) -> io::Result<()> {
         write_answer(&WorkerAnswer::Ok(answer))
     }

@@ -51,6 +51,7 @@ impl Needs {
     }
 
     /// The union of both.
+    #[must_use]
     pub fn and(mut self, other: Needs) -> Needs {
         self.driver |= other.driver;
         self.interrupt |= other.interrupt;
