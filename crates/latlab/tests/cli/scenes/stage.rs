@@ -109,8 +109,24 @@ pub(super) fn is_usual(charge: &Charge) -> bool {
         "interrupts-off",
     ];
     /// Threads of the kernel, by how their names begin.
-    const KERNEL: [&str; 7] =
-        ["kworker/", "migration/", "rcu", "khugepaged", "ksoftirqd/", "ktimers/", "irq_work/"];
+    const KERNEL: [&str; 16] = [
+        "cpuhp/",
+        "irq_work/",
+        "kauditd",
+        "kcompactd",
+        "kdamond",
+        "kdevtmpfs",
+        "khugepaged",
+        "khungtaskd",
+        "ksmd",
+        "ksoftirqd/",
+        "kswapd",
+        "ktimers/",
+        "kworker/",
+        "migration/",
+        "oom_reaper",
+        "rcu",
+    ];
     let is_short = charge.ns.0 <= SHORT;
     let is_kernel = KERNEL.iter().any(|name| charge.culprit.starts_with(name));
     let is_latlab = charge.culprit.starts_with("latlab") && charge.ns.0 <= READING;
