@@ -11,6 +11,10 @@ TARGET  := $(or $(GNU:-linux-gnu=-unknown-linux-gnu),$(HOST))
 $(if $(filter native amd64 arm64,$(ARCH)),,$(error ARCH=$(ARCH): latlab is built for amd64 and arm64))
 CROSS   := $(if $(filter-out $(HOST),$(TARGET)),$(ARCH))
 LATLAB  := dist/latlab$(CROSS:%=-%)
+# The program of guests, which latlab carries; guests for another architecture find it beside latlab.
+GUEST   := dist/latlab-guest$(CROSS:%=-%)
+# No path of this user is written into the programs: crates/latlab-lab/build.rs has the same flags.
+REMAP   := --config 'target.$(TARGET).rustflags=["--remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo"]'
 # The library for users' loops, without its extension.
 PERIOD  := dist/liblatlab-period$(CROSS:%=-%)
 CHARTS  := target/charts/charts.js.gz
@@ -57,8 +61,11 @@ build: $(LATLAB)
 $(LATLAB): $(SOURCES) $(CHARTS)
 	tools/need cargo= $(LIBRARIES) $(if $(CROSS),$(FOREIGN))
 	$(if $(CROSS),! command -v rustup >/dev/null || rustup --quiet target add $(TARGET))
-	$(if $(CROSS),$(LINKER)=$(GNU)-gcc) cargo build --release --locked --package latlab --target $(TARGET)
-	mkdir -p dist && cp -f $(CARGO_OUT)/release/latlab $@
+	$(if $(CROSS),$(LINKER)=$(GNU)-gcc) cargo build --release --locked --package latlab-guest --target $(TARGET) $(REMAP)
+	mkdir -p dist && cp -f $(CARGO_OUT)/release/latlab-guest $(GUEST)
+	$(if $(CROSS),$(LINKER)=$(GNU)-gcc) LATLAB_GUEST=$(abspath $(GUEST)) \
+		cargo build --release --locked --package latlab --target $(TARGET) $(REMAP)
+	cp -f $(CARGO_OUT)/release/latlab $@
 
 library: $(PERIOD).a $(PERIOD).so
 

@@ -18,9 +18,9 @@ use latlab_format::width::Width;
 use latlab_format::{
     adapting, csv, folded, harmless, html, junit, metrics, perfetto, printable, svg, text,
 };
+use latlab_guest::archive;
 use latlab_lab::arch::Arch;
 use latlab_lab::cache;
-use latlab_lab::guest::archive;
 use latlab_lab::guest::debugger::Debugger;
 use latlab_lab::guest::library::elf::Elf;
 use latlab_lab::guest::module;

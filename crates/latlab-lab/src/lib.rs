@@ -22,6 +22,6 @@ mod unpack;
 pub use accel::choose as choose_accel;
 pub use bound::observe;
 pub use cache::program_digest;
-pub use guest::{GuestTime, Program, Variables, is_init, serve};
+pub use guest::{GuestTime, Program, Variables};
 pub use microscope::explain;
 pub use run::{command, exec, fingerprint, run};

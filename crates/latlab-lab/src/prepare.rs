@@ -142,7 +142,7 @@ pub(super) fn kernel(target: &str, session: &mut Session<'_>) -> Result<(Profile
     let profile = profile::find(name, &kernel::added()?)?;
     if let Some(arch) = profile.arch {
         // Before its kernel is fetched.
-        guest::find_program(arch.0)?;
+        guest::check_program(arch.0)?;
     }
     session.watch.note("");
     let kernel = kernel::ready(&profile.kernel, &mut Fetching::new(session))?;

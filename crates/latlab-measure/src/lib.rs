@@ -12,4 +12,5 @@ pub mod probe;
 pub mod rig;
 pub mod scan;
 pub mod session;
+pub mod worker;
 pub mod workload;

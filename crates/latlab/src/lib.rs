@@ -18,9 +18,6 @@ pub fn main() -> ExitCode {
     if process::is_no_op() {
         return ExitCode::SUCCESS;
     }
-    if latlab_lab::is_init() {
-        latlab_lab::serve();
-    }
     if process::stack_limit().is_some_and(|limit| limit < STACK) {
         format::say("the limit on its stack is too low: run ulimit -s 1024");
         return ExitCode::from(2);

@@ -1,15 +1,15 @@
 //! A cell: one job on one kernel, and everything that goes into its guest.
 
-use super::archive::Archive;
-use super::driver::MODULE as DRIVER_MODULE;
-use super::orders::{self, JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
 use super::plugin::Plugin;
 use super::{GuestTime, Variables, disk, library, module, program};
-use crate::arch::Arch;
+use crate::arch::{Arch, InterruptDevice};
 use crate::kernel::{Kernel, Source};
 use crate::profile::Profile;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
+use latlab_guest::archive::Archive;
+use latlab_guest::disk::PAGES;
+use latlab_guest::orders::{self, DRIVER, INIT, JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
 use latlab_measure::message::ApicTimer;
 use latlab_part::failure::{Context as _, Failure, Result};
 use latlab_part::part::needs::{Device, Needs};
@@ -155,7 +155,7 @@ const DISK: &[&str] =
 /// Kernel parameters of every guest. Addresses are not randomized, and random numbers do not depend
 /// on the host; `panic=-1` ends QEMU. Boot work that measures nothing is skipped: certificates for
 /// module signatures, self-tests of ciphers, jitter entropy, BTF for congestion control.
-const CMDLINE: &str = "quiet panic=-1 rdinit=/latlab nokaslr random.trust_cpu=off \
+const CMDLINE: &str = "quiet panic=-1 rdinit=/latlab-guest nokaslr random.trust_cpu=off \
     cryptomgr.notests initcall_blacklist=load_system_certificate_list,jent_mod_init,\
 bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init";
 
@@ -234,12 +234,27 @@ impl Cell {
         let modules = self.add_modules(&mut archive, disk.is_some())?;
         self.add_files(&mut archive, disk.is_some())?;
         let cmdline = self.cmdline(disk.is_some());
-        let (time_domain, files) = (self.time.domain(), self.profile.files.clone());
-        let orders = Orders { time_domain, modules, driver: self.driver.is_some(), files, disk };
+        let orders = self.orders(modules, disk);
         archive.file(ORDERS, 0o644, &orders::text(&orders));
         let (initramfs, job) = (archive.finish(), self.job()?);
         self.check_size(Bytes((initramfs.len() + job.len()) as u64))?;
         Ok(Boot { initramfs, cmdline, modules: orders.modules, job })
+    }
+
+    fn orders(&self, modules: Vec<String>, disk: Option<PathBuf>) -> Orders {
+        let (arch, driver) = (self.kernel.arch, self.driver.is_some());
+        let [_, port] = arch.serial_ports;
+        let is_built_in = matches!(arch.interrupt_device, InterruptDevice::BuiltIn(_));
+        Orders {
+            port: port.to_owned(),
+            time_domain: self.time.domain(),
+            modules,
+            driver,
+            forgets_device: driver && is_built_in,
+            calibration: arch.calibration.map(|names| names.map(str::to_owned)),
+            files: self.profile.files.clone(),
+            disk,
+        }
     }
 
     /// The archive of the job.
@@ -269,7 +284,7 @@ impl Cell {
     /// Adds the modules that the guest loads. Their names with parameters, in order.
     fn add_modules(&self, archive: &mut Archive, has_disk: bool) -> Result<Vec<String>> {
         let mut wanted = self.profile.modules.clone();
-        wanted.retain(|name| name != DRIVER_MODULE);
+        wanted.retain(|name| name != DRIVER);
         self.check_modules(&wanted)?;
         wanted.extend(self.needed_modules()?);
         if has_disk {
@@ -297,21 +312,24 @@ impl Cell {
         )))
     }
 
-    /// Adds everything else: the disk, the kernel's configuration, this program.
+    /// Adds everything else: the disk, the kernel's configuration, the programs.
     fn add_files(&self, archive: &mut Archive, has_disk: bool) -> Result<()> {
         let mut files = Vec::new();
         if has_disk {
-            archive.file(disk::PAGES, 0o644, &disk::pages(self.disk_size())?);
+            archive.file(PAGES, 0o644, &disk::pages(self.disk_size())?);
         }
         if let Some(driver) = &self.driver {
-            files.push((format!("{MODULES}/{DRIVER_MODULE}.ko").into(), driver.clone()));
+            files.push((format!("{MODULES}/{DRIVER}.ko").into(), driver.clone()));
         }
         add_all(archive, &files)?;
         // A guest without its configuration would measure something else.
         if let Some(config) = self.kernel.contents()?.read(Path::new("config"))? {
             archive.file(format!("/boot/config-{}", self.kernel.release), 0o644, &config);
         }
-        archive.file(PROGRAM, 0o755, &program::of(self.kernel.arch)?);
+        archive.file(INIT, 0o755, &program::init(self.kernel.arch)?);
+        if matches!(self.job, Job::Exec { .. }) {
+            archive.file(PROGRAM, 0o755, &program::latlab(self.kernel.arch)?);
+        }
         Ok(())
     }
 

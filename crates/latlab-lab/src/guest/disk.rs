@@ -5,17 +5,8 @@
 use latlab_core::size::Bytes;
 use latlab_part::failure::{Context as _, Failure, Result};
 use latlab_sys::{file, process};
-use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-
-/// Path of the pages in the guest.
-pub(super) const PAGES: &str = "/latlab.disk";
-
-const PAGE: usize = 4096;
-/// The offset on the disk, which precedes a page.
-const OFFSET: usize = 8;
 
 /// The configuration of mke2fs: the file system does not depend on that of the host.
 const CONFIGURATION: &[u8] = b"[defaults]
@@ -73,19 +64,11 @@ fn program() -> Result<PathBuf> {
     })
 }
 
-/// In the guest: writes the pages to its disk.
-pub(super) fn write(disk: &File) -> io::Result<()> {
-    for page in std::fs::read(PAGES)?.chunks_exact(OFFSET + PAGE) {
-        let (offset, page) = page.split_at(OFFSET);
-        let offset = offset.try_into().map(u64::from_le_bytes).expect("it has eight bytes");
-        disk.write_all_at(page, offset)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_guest::disk::{OFFSET, PAGE};
+    use std::os::unix::fs::FileExt as _;
 
     #[test]
     fn disk_is_the_same_each_time_and_a_valid_file_system() {

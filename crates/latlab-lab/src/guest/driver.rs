@@ -1,18 +1,15 @@
 //! The test driver in a guest: which jobs need it.
 
-use super::orders::Job;
 use crate::profile::Profile;
 use latlab_core::plan::{Interrupt, Plan, ScanPlan};
+use latlab_guest::orders::{DRIVER, Job};
 use latlab_part::part::needs::Needs;
-
-/// The module's name.
-pub(super) const MODULE: &str = "latlab";
 
 /// Whether a guest gets the test driver: its profile names the module, or a part or a scan of its
 /// plan needs it.
 pub(crate) fn is_driver_needed(profile: &Profile, job: &Job, needs: &Needs) -> bool {
     let scans = |plan: &Plan| plan.scans.iter().any(|scan| interrupts(scan, profile));
-    let asked = profile.modules.iter().any(|name| name == MODULE);
+    let asked = profile.modules.iter().any(|name| name == DRIVER);
     asked || needs.driver || job.plan().is_some_and(scans)
 }
 

@@ -26,7 +26,9 @@ impl Both {
             fs::copy(program, both.path().join(name)).expect("the program can be copied");
         };
         place(Path::new(LATLAB), "latlab");
-        place(Path::new(&arm64), "latlab-arm64");
+        let arm64 = Path::new(&arm64);
+        place(arm64, "latlab-arm64");
+        place(&arm64.with_file_name("latlab-guest-arm64"), "latlab-guest-arm64");
         Some(Both(both))
     }
 
@@ -44,7 +46,7 @@ impl Both {
 #[test]
 fn missing_program_for_arm64_is_named_with_its_command() {
     let alone = latlab("run cyclic --count 10 --on lab:rt@arm64");
-    let words = ["latlab-arm64 is missing", "make build ARCH=arm64"];
+    let words = ["latlab-guest-arm64 is missing", "make build ARCH=arm64"];
     alone.assert_refused(3, &words);
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The profiles that are named after the versions of their kernels, as `v6.12` and `v6.12-rt`, by version.
 fn kernels() -> BTreeMap<(u32, u32), Vec<String>> {
-    let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lab/profile");
+    let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../latlab-lab/src/profile");
     let paths = fs::read_dir(profiles).expect("the profiles exist").flatten();
     let mut kernels = BTreeMap::<_, Vec<_>>::new();
     for path in paths.map(|entry| entry.path()) {

@@ -1,9 +1,7 @@
-//! The init process of a guest: this program, started by its kernel.
+//! The init process of a guest, started by its kernel.
 
-use super::driver::MODULE as DRIVER;
-use super::orders::{JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
-use super::{archive, calibration, disk, kallsyms, orders};
-use crate::arch::{Arch, InterruptDevice};
+use crate::orders::{DRIVER, JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
+use crate::{archive, calibration, disk, kallsyms, orders};
 use latlab_core::machine::TimeDomain;
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
@@ -30,8 +28,9 @@ pub fn is_init() -> bool {
 /// the kernel prints on the console before it panics too.
 pub fn serve() -> ! {
     let served = mount_all().and_then(|()| {
-        let mut port = port()?;
-        let done = prepare().and_then(|orders| {
+        let orders: Orders = read(ORDERS)?;
+        let mut port = port(&orders)?;
+        let done = prepare(&orders).and_then(|()| {
             let job = job()?;
             load_driver(&orders)?;
             carry_out(&job, &orders, &mut port)
@@ -78,11 +77,10 @@ fn mount_all() -> Result<()> {
 /// A kernel with threaded interrupts takes an interrupt for each byte. Linux 6.1 counts few of them as handled,
 /// unlike 6.12, and disables the interrupt after 100 000, so that nothing more could be sent. The port is opened,
 /// which requests its interrupt, while that check is off (`note_interrupt` in `kernel/irq/spurious.c`).
-fn port() -> Result<File> {
+fn port(orders: &Orders) -> Result<File> {
     /// A parameter of each kernel that has the check. An interrupt keeps its value at the request.
     const UNCHECKED: &str = "/sys/module/spurious/parameters/noirqdebug";
-    let [_, port] = Arch::own().serial_ports;
-    let path = format!("/dev/{port}");
+    let path = format!("/dev/{}", orders.port);
     let set_unchecked = |word: &str| -> io::Result<()> {
         File::options().write(true).open(UNCHECKED)?.write_all(word.as_bytes())
     };
@@ -97,8 +95,7 @@ fn port() -> Result<File> {
 }
 
 /// Prepares the guest as ordered, whatever its job is.
-fn prepare() -> Result<Orders> {
-    let orders: Orders = read(ORDERS)?;
+fn prepare(orders: &Orders) -> Result<()> {
     for module in &orders.modules {
         load(module)?;
     }
@@ -110,11 +107,11 @@ fn prepare() -> Result<Orders> {
         let mut file = File::options().write(true).open(path).context(path)?;
         file.write_all(value.as_bytes()).context(&format!("{value} to {path}"))?;
     }
-    if orders.driver && matches!(Arch::own().interrupt_device, InterruptDevice::BuiltIn(_)) {
+    if orders.forgets_device {
         forget_device().context("the device of the test driver")?;
     }
     settle();
-    Ok(orders)
+    Ok(())
 }
 
 /// The job. In instruction time the guest stops here, and receives it from latlab on the host;
@@ -180,7 +177,7 @@ fn carry_out(job: &Job, orders: &Orders, port: &mut File) -> Result<Message> {
             std::fs::create_dir_all(folder).at(folder)?;
             program::run(&mut command, port, &mut || false).map(Message::Exited)
         }
-        Job::Calibrate => calibration::read().map(Message::Calibration),
+        Job::Calibrate => calibration::read(orders.calibration.as_ref()).map(Message::Calibration),
         Job::Symbols(_) => kallsyms::send(port).map(|()| Message::Exited(0)),
     }
 }
