@@ -8,7 +8,7 @@ use object::elf::FileHeader64;
 use object::read::elf::FileHeader as _;
 use std::borrow::Cow;
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The init process for guests of this machine's architecture, compressed: latlab-guest, which the build script
@@ -19,7 +19,7 @@ static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/latlab-guest.gz
 pub(super) fn init(arch: &Arch) -> Result<Cow<'static, [u8]>> {
     static UNPACKED: OnceLock<Vec<u8>> = OnceLock::new();
     if !arch.is_host() {
-        return read(arch, beside("latlab-guest", arch)?).map(Cow::Owned);
+        return read(arch, &beside("latlab-guest", arch)?).map(Cow::Owned);
     }
     let unpack = || {
         let mut program = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn init(arch: &Arch) -> Result<Cow<'static, [u8]>> {
 /// Latlab for guests of this architecture.
 pub(super) fn latlab(arch: &Arch) -> Result<Vec<u8>> {
     let path = if arch.is_host() { "/proc/self/exe".into() } else { beside("latlab", arch)? };
-    read(arch, path)
+    read(arch, &path)
 }
 
 /// Whether the programs for this architecture are there: `Unsupported` where one is missing.
@@ -44,9 +44,9 @@ pub(crate) fn check(arch: &Arch) -> Result<()> {
     ["latlab-guest", "latlab"].iter().try_for_each(|name| beside(name, arch).map(drop))
 }
 
-fn read(arch: &Arch, path: PathBuf) -> Result<Vec<u8>> {
+fn read(arch: &Arch, path: &Path) -> Result<Vec<u8>> {
     let shown = path.display();
-    let program = std::fs::read(&path).at(&path)?;
+    let program = std::fs::read(path).at(path)?;
     let header = FileHeader64::<LittleEndian>::parse(program.as_slice());
     if header.is_ok_and(|header| header.e_machine.get(LittleEndian) == arch.elf_machine) {
         return Ok(program);
