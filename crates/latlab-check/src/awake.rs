@@ -1,10 +1,10 @@
 //! How long a thread runs without sleeping. One that never does is throttled, or starves others.
 
 use super::breach::Held;
+use super::event::ORDINARY;
 use super::event::{Event, EventKind};
 use super::finding::{Finding, about};
 use super::rule::Rule;
-use super::thread::ORDINARY;
 use super::wait::DEADLINE;
 use latlab_core::time::Nanos;
 

@@ -3,9 +3,11 @@
 use super::breach::Held;
 use super::lock::Lock;
 use super::request::Request;
-use super::thread::ORDINARY;
 use latlab_core::explain::Comm;
 use latlab_core::time::Nanos;
+
+/// Priority, in the kernel's numbers, from which on tasks are not real-time.
+pub(super) const ORDINARY: i16 = 100;
 
 /// Index of a user stack in the table of its reader.
 pub type StackId = u32;

@@ -98,9 +98,6 @@ struct Out {
     next: Held,
 }
 
-/// Priority, in the kernel's numbers, from which on tasks are not real-time.
-pub(super) const ORDINARY: i16 = 100;
-
 impl Cyclic {
     pub(super) fn new(thread: Thread, wait: Wait, terms: Terms) -> Cyclic {
         Cyclic {

@@ -7,6 +7,7 @@
 pub mod atomic_histogram;
 pub mod bound;
 pub mod brief;
+pub mod cause;
 pub mod compare;
 pub mod cpulist;
 pub mod doctor;

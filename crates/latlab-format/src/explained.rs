@@ -1,6 +1,7 @@
 //! Sentences about explanations that text and pages share.
 
 use super::{grouped, printable};
+use latlab_core::cause::Cause;
 use latlab_core::explain::verify;
 use latlab_core::record::Record;
 use latlab_core::record::explained::{Explained, Share};
@@ -38,7 +39,7 @@ pub fn culprit_and_function(cause: &str, culprit: &str, function: Option<&str>) 
     match function {
         None => printable(culprit),
         Some(function) if culprit.is_empty() => printable(function),
-        Some(function) if cause == "lock" => {
+        Some(function) if *cause == Cause::Lock => {
             printable(&format!("{culprit}, called from {function}"))
         }
         Some(function) => printable(&format!("{culprit} in {function}")),
@@ -53,7 +54,7 @@ pub fn culprit_in(
     function: Option<&str>,
     length: Nanos,
 ) -> String {
-    let only_found = cause == "non-preemptible" && record.machine.runs_to_scheduling_point();
+    let only_found = *cause == Cause::NonPreemptible && record.machine.runs_to_scheduling_point();
     let named = match function.filter(|_| only_found) {
         Some(function) => printable(&format!("{culprit}, found in {function}")),
         None => culprit_and_function(cause, culprit, function),

@@ -7,7 +7,6 @@ mod amd64;
 mod arm64;
 
 use super::guest::GuestTime;
-use super::kernel::Kernel;
 use amd64::AMD64;
 use arm64::ARM64;
 use latlab_core::suggest;
@@ -47,8 +46,9 @@ pub struct Arch {
     pub qemu_package: &'static str,
     /// QEMU options of the machine, without devices that depend on the host's time or its users.
     pub board: &'static str,
-    /// QEMU options in place of those that boot this kernel, where the guest is restored.
-    pub restored: fn(&Kernel) -> &'static [&'static str],
+    /// QEMU options in place of those that boot a kernel, where the guest is restored: of a bootable image, and of a
+    /// vmlinux.
+    pub restored: [&'static [&'static str]; 2],
     /// The part of a restored guest's memory that QEMU overwrites when it starts.
     pub overwritten: Option<Overwritten>,
     /// QEMU options of the processor in instruction time: with one CPU, with several.

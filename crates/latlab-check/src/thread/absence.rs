@@ -1,9 +1,10 @@
 //! The times for which a thread is not on its CPU.
 
-use super::{Cyclic, ORDINARY, Out, stack};
+use super::{Cyclic, Out, stack};
 use crate::breach::Held;
 use crate::call;
 use crate::cycle::{Part, What};
+use crate::event::ORDINARY;
 use crate::event::{EventKind, OutReason, WakeContext};
 use crate::rule::Rule;
 use latlab_core::time::Nanos;

@@ -244,6 +244,7 @@ pub(super) fn softirq(number: u8) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cause::Cause;
     use crate::explain::any::{self, task};
     use crate::explain::lock::LockKind;
     use crate::explain::stop::StopKind;
@@ -292,7 +293,10 @@ mod tests {
         assert_eq!(names().function(&culprit(&[])), None);
         assert_eq!(names().stack(&culprit(&[0x3010, 5])), ["copy_page_range+0x10", "0x5"]);
         let folded = "non-preemptible;spin_loop [latlab];copy_page_range";
-        assert_eq!(names().folded("non-preemptible", &culprit(&[0x3010, 0x4000])), folded);
+        assert_eq!(
+            names().folded(Cause::NonPreemptible.name(), &culprit(&[0x3010, 0x4000])),
+            folded
+        );
     }
 
     /// The culprit of a wait for the lock there, called for by `copy_page_range`.
@@ -349,6 +353,9 @@ mod tests {
         let culprit = Culprit { stack: vec![0x1000], ..Culprit::default() };
         let names = Names::default();
         assert_eq!((names.function(&culprit), names.stack(&culprit)), (None, vec![]));
-        assert_eq!(names.folded("interrupts-off", &culprit), "interrupts-off");
+        assert_eq!(
+            names.folded(Cause::InterruptsOff.name(), &culprit),
+            Cause::InterruptsOff.name()
+        );
     }
 }

@@ -212,6 +212,7 @@ fn sample(late: LateWakeup<'_>, explanation: &Explanation, names: &Names) -> Sam
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cause::Cause;
     use crate::explain::any::task;
     use crate::explain::charge::{Charge, Culprit};
 
@@ -226,9 +227,9 @@ mod tests {
         let culprit = Culprit { task: Some(task(pid)), ..Culprit::default() };
         Explanation {
             charges: vec![
-                charge("higher-priority", 100, length, culprit.clone()),
+                charge(Cause::HigherPriority.name(), 100, length, culprit.clone()),
                 charge("interrupt", 100 + length, 10, Culprit::default()),
-                charge("higher-priority", 110 + length, 1, culprit),
+                charge(Cause::HigherPriority.name(), 110 + length, 1, culprit),
             ],
             unexplained: Nanos(5),
         }

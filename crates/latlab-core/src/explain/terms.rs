@@ -1,6 +1,7 @@
 //! The three terms of a latency (Abeni et al. 2002): timer resolution, non-preemptible sections and
 //! scheduling.
 
+use crate::cause::Cause;
 use crate::time::Nanos;
 use std::fmt::{self, Write as _};
 
@@ -19,13 +20,19 @@ impl Term {
     /// Returns the term that a cause belongs to; none for causes outside of the kernel's reaction,
     /// such as the host, an idle state, or the task itself.
     pub fn of(cause: &str) -> Option<Term> {
-        match cause {
-            "timer-resolution" => Some(Term::TimerResolution),
-            "non-preemptible" | "interrupts-off" | "interrupt" | "softirq" | "timer-callbacks" => {
-                Some(Term::NonPreemptible)
-            }
-            "higher-priority" | "equal-priority" | "interrupt-thread" | "migration"
-            | "throttled" | "dispatch" => Some(Term::Scheduling),
+        match Cause::named(cause) {
+            Some(Cause::TimerResolution) => Some(Term::TimerResolution),
+            Some(Cause::NonPreemptible)
+            | Some(Cause::InterruptsOff)
+            | Some(Cause::Interrupt)
+            | Some(Cause::Softirq)
+            | Some(Cause::TimerCallbacks) => Some(Term::NonPreemptible),
+            Some(Cause::HigherPriority)
+            | Some(Cause::EqualPriority)
+            | Some(Cause::InterruptThread)
+            | Some(Cause::Migration)
+            | Some(Cause::Throttled)
+            | Some(Cause::Dispatch) => Some(Term::Scheduling),
             _ => None,
         }
     }
@@ -92,9 +99,9 @@ mod tests {
     fn terms_add_up_to_the_latency() {
         let charges = [
             ("timer-resolution", Nanos(1_000)),
-            ("non-preemptible", Nanos(40_000)),
+            (Cause::NonPreemptible.name(), Nanos(40_000)),
             ("softirq", Nanos(2_000)),
-            ("higher-priority", Nanos(500)),
+            (Cause::HigherPriority.name(), Nanos(500)),
             ("dispatch", Nanos(1_500)),
             ("host", Nanos(30)),
         ];

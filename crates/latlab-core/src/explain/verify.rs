@@ -1,6 +1,7 @@
 //! Two observers of one late wake-up, compared: the recorder in the guest's kernel, which charges causes, and the
 //! laboratory's plugin, which sees every instruction.
 
+use crate::cause::Cause;
 use crate::machine::Machine;
 use crate::path::{IDLE, Off, PROGRAM, Path};
 use crate::record::{Charge, Record, Sample};
@@ -89,15 +90,15 @@ impl Seen {
     fn contradiction(&self, charge: &Charge, machine: &Machine) -> Option<Disagreement> {
         let span = Span { from: charge.from.0, to: charge.from.0 + charge.ns.0 };
         let in_kernel = span.length() - covered(span, &self.elsewhere);
-        let (agreed, seen) = match charge.cause.as_str() {
-            "interrupts-off" | "interrupt" => {
+        let (agreed, seen) = match Cause::named(&charge.cause) {
+            Some(Cause::InterruptsOff) | Some(Cause::Interrupt) => {
                 (covered(span, &self.interrupts_off), "interrupts were enabled")
             }
-            "non-preemptible" if !machine.runs_to_scheduling_point() => {
+            Some(Cause::NonPreemptible) if !machine.runs_to_scheduling_point() => {
                 let off = self.interrupts_off.iter().chain(&self.preemption_off).copied();
                 (covered(span, &off.collect::<Vec<_>>()), "the kernel could be preempted")
             }
-            "non-preemptible" => (in_kernel, "the kernel did not run"),
+            Some(Cause::NonPreemptible) => (in_kernel, "the kernel did not run"),
             _ => return None,
         };
         let missing = span.length().saturating_sub(agreed + covered(span, &[self.unseen]));
@@ -113,23 +114,24 @@ impl Seen {
     /// The time for which interrupts were off when the thread should have run, of which the recorder says
     /// something else. While they are off, nothing but a handler or the idle loop can be the cause.
     fn overlooked(&self, causes: &[Charge]) -> Option<Disagreement> {
-        const POSSIBLE: [&str; 6] = [
-            "interrupts-off",
-            "interrupt",
-            "timer-callbacks",
-            "softirq",
-            "idle-exit",
-            "timer-resolution",
+        const POSSIBLE: [Cause; 6] = [
+            Cause::InterruptsOff,
+            Cause::Interrupt,
+            Cause::TimerCallbacks,
+            Cause::Softirq,
+            Cause::IdleExit,
+            Cause::TimerResolution,
         ];
         let first = self.interrupts_off.iter().find(|span| span.from <= self.unseen.to)?;
         let off = Span { from: self.unseen.to, to: first.to };
-        let possible = causes.iter().filter(|charge| POSSIBLE.contains(&charge.cause.as_str()));
+        let possible =
+            causes.iter().filter(|charge| POSSIBLE.iter().any(|one| charge.cause == *one));
         let charged =
             possible.map(|charge| Span { from: charge.from.0, to: charge.from.0 + charge.ns.0 });
         let missing = off.length() - covered(off, &charged.collect::<Vec<_>>());
         (missing > TOLERANCE.0).then(|| {
             let other = causes.iter().find(|charge| {
-                !POSSIBLE.contains(&charge.cause.as_str()) && charge.from.0 < off.to
+                !POSSIBLE.iter().any(|one| charge.cause == *one) && charge.from.0 < off.to
             });
             Disagreement {
                 latency: self.latency,
@@ -232,12 +234,15 @@ mod tests {
 
     #[test]
     fn causes_that_the_plugin_has_seen_are_agreed_on_to_a_microsecond() {
-        let causes =
-            [("interrupts-off", 20, 40), ("non-preemptible", 60, 30), ("dispatch", 90, 10)];
+        let causes = [
+            (Cause::InterruptsOff.name(), 20, 40),
+            (Cause::NonPreemptible.name(), 60, 30),
+            ("dispatch", 90, 10),
+        ];
         assert_eq!(found(path(), &causes, "full"), []);
-        assert_eq!(found(path(), &[("interrupts-off", 20, 41)], "full"), []);
+        assert_eq!(found(path(), &[(Cause::InterruptsOff.name(), 20, 41)], "full"), []);
         assert_eq!(
-            found(path(), &[("interrupts-off", 20, 42)], "full"),
+            found(path(), &[(Cause::InterruptsOff.name(), 20, 42)], "full"),
             [(20, 2, "interrupts were enabled")]
         );
     }
@@ -252,10 +257,10 @@ mod tests {
 
     #[test]
     fn kernel_that_preempts_only_at_scheduling_points_was_running() {
-        let late = [("non-preemptible", 85, 15)];
+        let late = [(Cause::NonPreemptible.name(), 85, 15)];
         assert_eq!(found(path(), &late, "full"), [(85, 10, "the kernel could be preempted")]);
         assert_eq!(found(path(), &late, "voluntary"), []);
-        let early = [("non-preemptible", 10, 15)];
+        let early = [(Cause::NonPreemptible.name(), 10, 15)];
         assert_eq!(found(path(), &early, "voluntary"), [(10, 10, "the kernel did not run")]);
     }
 
@@ -265,12 +270,15 @@ mod tests {
         path.held[0].from = Nanos(0);
         let overlooked = (0, 40, "interrupts were disabled");
         assert_eq!(found(path.clone(), &[], "full"), [overlooked]);
-        assert_eq!(found(path.clone(), &[("higher-priority", 0, 100)], "full"), [overlooked]);
-        let parts = [("interrupts-off", 0, 30), ("timer-callbacks", 30, 10)];
+        assert_eq!(
+            found(path.clone(), &[(Cause::HigherPriority.name(), 0, 100)], "full"),
+            [overlooked]
+        );
+        let parts = [(Cause::InterruptsOff.name(), 0, 30), (Cause::TimerCallbacks.name(), 30, 10)];
         assert_eq!(found(path.clone(), &parts, "full"), []);
         // What the plugin did not keep is not judged.
         path.unseen = Nanos::from_micros(50);
-        assert_eq!(found(path, &[("interrupts-off", 0, 90)], "full"), []);
+        assert_eq!(found(path, &[(Cause::InterruptsOff.name(), 0, 90)], "full"), []);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::Remedy;
 use super::evidence::Evidence;
+use crate::cause::Cause;
 use crate::doctor;
 use crate::explain::quota::QUOTA;
 use crate::machine::Throttle;
@@ -23,22 +24,22 @@ type Rule = fn(&Evidence<'_>) -> Option<Remedy>;
 
 /// The remedies of each cause, the most likely first. Time of the host, late interrupts that may be
 /// its, and what the kernel does not report have none; nor has the work of the task itself.
-const TABLE: &[(&str, &[Rule])] = &[
-    ("timer-resolution", &[realtime_policy]),
-    ("timer-callbacks", &[above_softirqs, timers_stay, elsewhere]),
-    ("interrupt", &[elsewhere]),
-    ("interrupts-off", &[small_batches, background_work, elsewhere]),
-    ("softirq", &[above_softirqs, timers_stay, elsewhere]),
-    ("page-fault", &[huge_pages, merging, numa_balancing, swapping]),
-    ("overrun", &[constant_frequency]),
-    ("interrupt-thread", &[adapting]),
-    ("migration", &[timers_stay, elsewhere]),
-    ("throttled", &[first_throttle_off, both_throttles_off]),
-    ("idle-exit", &[shallow_idle, constant_frequency]),
-    ("higher-priority", &[outrank, adapting_above, elsewhere]),
-    ("equal-priority", &[outrank, background_work, elsewhere]),
-    ("non-preemptible", &[preemption, huge_pages, small_batches, background_work, elsewhere]),
-    ("dispatch", &[constant_frequency]),
+const TABLE: &[(Cause, &[Rule])] = &[
+    (Cause::TimerResolution, &[realtime_policy]),
+    (Cause::TimerCallbacks, &[above_softirqs, timers_stay, elsewhere]),
+    (Cause::Interrupt, &[elsewhere]),
+    (Cause::InterruptsOff, &[small_batches, background_work, elsewhere]),
+    (Cause::Softirq, &[above_softirqs, timers_stay, elsewhere]),
+    (Cause::PageFault, &[huge_pages, merging, numa_balancing, swapping]),
+    (Cause::Overrun, &[constant_frequency]),
+    (Cause::InterruptThread, &[adapting]),
+    (Cause::Migration, &[timers_stay, elsewhere]),
+    (Cause::Throttled, &[first_throttle_off, both_throttles_off]),
+    (Cause::IdleExit, &[shallow_idle, constant_frequency]),
+    (Cause::HigherPriority, &[outrank, adapting_above, elsewhere]),
+    (Cause::EqualPriority, &[outrank, background_work, elsewhere]),
+    (Cause::NonPreemptible, &[preemption, huge_pages, small_batches, background_work, elsewhere]),
+    (Cause::Dispatch, &[constant_frequency]),
 ];
 
 /// The highest priority that a program should have: the kernel's own threads use 99.
@@ -69,7 +70,8 @@ pub fn not_tried(record: &Record) -> Vec<String> {
 }
 
 fn remedies(record: &Record, cause: &str) -> Vec<Remedy> {
-    let rules = TABLE.iter().find(|(name, _)| *name == cause).map_or(&[][..], |(_, rules)| rules);
+    let rules =
+        TABLE.iter().find(|(known, _)| *cause == *known).map_or(&[][..], |(_, rules)| rules);
     let evidence = Evidence { record, cause };
     rules.iter().filter_map(|rule| rule(&evidence)).collect()
 }
@@ -158,7 +160,7 @@ fn huge_pages(evidence: &Evidence<'_>) -> Option<Remedy> {
     let always = evidence.machine().memory.transparent_hugepage.as_deref() == Some("always");
     let blamed = evidence.passes_through(&["huge", "compact_zone", "isolate_migratepages"])
         || evidence.blames("khugepaged")
-        || evidence.cause == "page-fault";
+        || *evidence.cause == Cause::PageFault;
     (always && blamed).then(|| Remedy::knob("transparent_hugepage", "madvise"))
 }
 

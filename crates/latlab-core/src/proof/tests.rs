@@ -3,6 +3,7 @@
 mod chance;
 
 use super::*;
+use crate::cause::Cause;
 use crate::cpulist::CpuList;
 use crate::machine::{FairServer, IdleState, Machine};
 use crate::plan::{Part, Plan, Setting};
@@ -54,7 +55,7 @@ fn machine(preempt: &str) -> Machine {
 #[test]
 fn task_of_low_priority_gets_a_higher_one() {
     let mut record =
-        explained(machine("rt"), vec![share("higher-priority", "load:cpu", "", 2_000)]);
+        explained(machine("rt"), vec![share(Cause::HigherPriority.name(), "load:cpu", "", 2_000)]);
     assert_eq!(turns(&record), ["FIFO priority 98"]);
     record.plan.probes[0].params["priority"] = json!(98);
     assert_eq!(turns(&record), ["FIFO priority 99"]);
@@ -68,7 +69,7 @@ fn task_of_low_priority_gets_a_higher_one() {
 #[test]
 fn ordinary_task_gets_a_real_time_policy_and_a_deadline_stays() {
     let mut record =
-        explained(machine("rt"), vec![share("higher-priority", "load:cpu", "", 2_000)]);
+        explained(machine("rt"), vec![share(Cause::HigherPriority.name(), "load:cpu", "", 2_000)]);
     record.plan.probes[0].params["policy"] = json!("other");
     let [Candidate { remedy, .. }] = &candidates(&record)[..] else { panic!("one is expected") };
     let probe = &remedy.applied_to(&record.plan).probes[0];
@@ -81,7 +82,7 @@ fn ordinary_task_gets_a_real_time_policy_and_a_deadline_stays() {
 #[test]
 fn round_robin_task_gets_fifo() {
     let mut record =
-        explained(machine("rt"), vec![share("higher-priority", "load:cpu", "", 2_000)]);
+        explained(machine("rt"), vec![share(Cause::HigherPriority.name(), "load:cpu", "", 2_000)]);
     record.plan.probes[0].params["policy"] = json!("rr");
     let [Candidate { remedy, .. }] = &candidates(&record)[..] else { panic!("one is expected") };
     assert_eq!(remedy.words(), "FIFO priority 98");
@@ -92,14 +93,14 @@ fn round_robin_task_gets_fifo() {
 /// The thread of the softirq calls timers there, elsewhere an interrupt does.
 #[test]
 fn priority_is_above_that_of_timers_on_preempt_rt_only() {
-    let cause = || vec![share("timer-callbacks", "HRTIMER", "timerfd_tmrproc", 900)];
+    let cause = || vec![share(Cause::TimerCallbacks.name(), "HRTIMER", "timerfd_tmrproc", 900)];
     assert_eq!(turns(&explained(machine("rt"), cause())), ["FIFO priority 98"]);
     assert!(turns(&explained(machine("full"), cause())).is_empty());
 }
 
 #[test]
 fn preemption_is_changed_only_where_the_kernel_can() {
-    let cause = || vec![share("non-preemptible", "load:procfs", "string", 2_000)];
+    let cause = || vec![share(Cause::NonPreemptible.name(), "load:procfs", "string", 2_000)];
     assert_eq!(turns(&explained(machine("voluntary"), cause())), ["preempt=full"]);
     assert!(turns(&explained(machine("full"), cause())).is_empty());
     let fixed = Machine { preempt_modes: Vec::new(), ..machine("voluntary") };
@@ -139,7 +140,7 @@ fn throttle_that_the_kernel_has_is_switched_off() {
 fn memory_is_changed_only_where_its_functions_are_blamed() {
     let mut fixed = machine("full");
     fixed.memory.transparent_hugepage = Some("always".to_owned());
-    let of = |function| vec![share("non-preemptible", "load:exit", function, 2_000)];
+    let of = |function| vec![share(Cause::NonPreemptible.name(), "load:exit", function, 2_000)];
     let freed = explained(fixed.clone(), of("free_pcppages_bulk"));
     assert_eq!(turns(&freed), ["pagelist_high_fraction=1000000"]);
     let mut cleared = explained(fixed, of("clear_page_erms"));
@@ -153,7 +154,7 @@ fn memory_is_changed_only_where_its_functions_are_blamed() {
 #[test]
 fn loads_move_only_where_a_cpu_is_free() {
     let mut record =
-        explained(machine("full"), vec![share("interrupts-off", "load:cpu", "x", 900)]);
+        explained(machine("full"), vec![share(Cause::InterruptsOff.name(), "load:cpu", "x", 900)]);
     assert!(turns(&record).is_empty());
     record.machine.cpus = CpuList::from_iter([0, 1]);
     assert_eq!(turns(&record), ["loads on other CPUs"]);
@@ -190,7 +191,7 @@ fn idle_states_are_limited_only_where_there_are_some() {
 
 #[test]
 fn thread_of_the_memory_management_is_changed_only_where_it_is_to_blame() {
-    let of = |culprit| vec![share("non-preemptible", culprit, "x", 900)];
+    let of = |culprit| vec![share(Cause::NonPreemptible.name(), culprit, "x", 900)];
     let kcompactd = explained(machine("rt"), of("kcompactd0"));
     assert_eq!(turns(&kcompactd), ["compaction_proactiveness=0"]);
     let mut merging = machine("rt");
@@ -202,7 +203,10 @@ fn thread_of_the_memory_management_is_changed_only_where_it_is_to_blame() {
 #[test]
 fn interrupt_thread_that_is_to_blame_is_adapted() {
     let adapted = "adapting by transparent and inherit";
-    let above = explained(machine("rt"), vec![share("higher-priority", "irq/24-nvme0q1", "", 900)]);
+    let above = explained(
+        machine("rt"),
+        vec![share(Cause::HigherPriority.name(), "irq/24-nvme0q1", "", 900)],
+    );
     assert_eq!(turns(&above), ["FIFO priority 98", adapted]);
     let mut late = explained(machine("rt"), vec![share("interrupt-thread", "irq/24", "", 900)]);
     assert_eq!(turns(&late), [adapted]);
@@ -220,12 +224,12 @@ fn time_of_the_host_is_not_changed() {
 #[test]
 fn one_remedy_of_two_causes_is_tried_once() {
     let causes = vec![
-        share("higher-priority", "load:cpu", "", 2_000),
+        share(Cause::HigherPriority.name(), "load:cpu", "", 2_000),
         share("equal-priority", "load:cpu", "", 1_000),
     ];
     let all = candidates(&explained(machine("rt"), causes));
     let [Candidate { causes, .. }] = &all[..] else { panic!("{all:?}") };
-    assert_eq!(causes, &["higher-priority", "equal-priority"]);
+    assert_eq!(causes, &[Cause::HigherPriority.name(), "equal-priority"]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The answer to one cause: what it was on this machine, and what to do against it.
 
 use super::host::{Suspicion, hypervisor};
+use crate::cause::Cause;
 use crate::doctor;
 use crate::explain::quota::{self, QUOTA};
 use crate::machine::Machine;
@@ -35,47 +36,51 @@ pub(super) fn answer(cause: &str, subject: &Subject<'_>) -> (String, String) {
         let what = format!("{cause}, probably the host (up to {longest}; {reason})");
         return (what, PIN_VIRTUAL_CPUS.to_owned());
     }
-    let (what, remedy) = match cause {
-        "host" => ("the host of this virtual machine".to_owned(), PIN_VIRTUAL_CPUS),
-        "stalled" => {
+    let (what, remedy) = match Cause::named(cause) {
+        Some(Cause::Host) => ("the host of this virtual machine".to_owned(), PIN_VIRTUAL_CPUS),
+        Some(Cause::Stalled) => {
             ("interrupts delivered late, by the kernel or by the host".to_owned(), PIN_VIRTUAL_CPUS)
         }
-        "stopped" => stopped(subject),
-        "timer-resolution" => timer_resolution(subject),
-        "timer-callbacks" => (subject.named("timer callbacks"), realtime_kernel(machine, ISOLATE)),
-        "interrupt" => (subject.named("interrupt handlers"), interrupt(subject)),
-        "interrupts-off" => {
+        Some(Cause::Stopped) => stopped(subject),
+        Some(Cause::TimerResolution) => timer_resolution(subject),
+        Some(Cause::TimerCallbacks) => {
+            (subject.named("timer callbacks"), realtime_kernel(machine, ISOLATE))
+        }
+        Some(Cause::Interrupt) => (subject.named("interrupt handlers"), interrupt(subject)),
+        Some(Cause::InterruptsOff) => {
             let what = subject.named("kernel code with interrupts disabled");
             (what, realtime_kernel(machine, NO_SETTING))
         }
-        "softirq" => (
+        Some(Cause::Softirq) => (
             subject.named("softirqs"),
             realtime_kernel(machine, "give the task a priority above that of the softirq's thread"),
         ),
-        "lock" => (subject.lock(), remedy::SHORTEN_LOCK),
-        "page-fault" => ("page faults of the task".to_owned(), remedy::LOCK_MEMORY),
-        "overrun" => (
+        Some(Cause::Lock) => (subject.lock(), remedy::SHORTEN_LOCK),
+        Some(Cause::PageFault) => ("page faults of the task".to_owned(), remedy::LOCK_MEMORY),
+        Some(Cause::Overrun) => (
             "the task was still running when it was due again".to_owned(),
             "lengthen its period, or shorten its work",
         ),
-        "interrupt-thread" => (
+        Some(Cause::InterruptThread) => (
             subject.named("interrupt threads"),
             "give the thread a higher priority (`chrt -f -p 60 TID`), or use `latlab adapt`",
         ),
-        "migration" => {
+        Some(Cause::Migration) => {
             ("migrations between CPUs".to_owned(), "bind the task to a CPU (`taskset -p`)")
         }
-        "throttled" => return throttled(subject),
-        "unreported" => (
+        Some(Cause::Throttled) => return throttled(subject),
+        Some(Cause::Unreported) => (
             "tasks whose switches this kernel does not report".to_owned(),
             "repeat it on another kernel, such as `--on lab:standard`",
         ),
-        "idle-exit" => idle_exit(machine),
-        "higher-priority" => (subject.named("tasks of higher priority"), outrank(subject)),
-        "equal-priority" => (subject.named("tasks of equal priority"), outrank(subject)),
-        "non-preemptible" => non_preemptible(subject),
-        "dispatch" => dispatch(machine),
-        _ => (cause.to_owned(), "`latlab explain --verbose` lists what was recorded"),
+        Some(Cause::IdleExit) => idle_exit(machine),
+        Some(Cause::HigherPriority) => {
+            (subject.named("tasks of higher priority"), outrank(subject))
+        }
+        Some(Cause::EqualPriority) => (subject.named("tasks of equal priority"), outrank(subject)),
+        Some(Cause::NonPreemptible) => non_preemptible(subject),
+        Some(Cause::Dispatch) => dispatch(machine),
+        None => (cause.to_owned(), "`latlab explain --verbose` lists what was recorded"),
     };
     (what, remedy.to_owned())
 }

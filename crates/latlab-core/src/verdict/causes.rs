@@ -3,6 +3,7 @@
 use super::answer::{Subject, answer};
 use super::host::probably_host;
 use super::running;
+use crate::cause::Cause;
 use crate::record::Record;
 use crate::record::explained::{Explained, Share};
 use crate::time::Nanos;
@@ -108,7 +109,7 @@ fn subject<'a>(record: &'a Record, explained: &'a Explained, cause: &str) -> Sub
 /// preemptible. None on other machines, and without such sections.
 pub fn note_on_functions(record: &Record) -> Option<String> {
     let sections = record.explained.iter().flat_map(|explained| &explained.causes);
-    let named = |share: &Share| share.cause == "non-preemptible" && share.function.is_some();
+    let named = |share: &Share| share.cause == Cause::NonPreemptible && share.function.is_some();
     let model = record.machine.preempt.as_deref().unwrap_or_default();
     (record.machine.runs_to_scheduling_point() && { sections }.any(named)).then(|| {
         format!(

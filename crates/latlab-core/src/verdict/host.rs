@@ -1,5 +1,6 @@
 //! Long segments that are probably the host's: a virtual CPU stops in the middle of any code.
 
+use crate::cause::Cause;
 use crate::machine::{Machine, TimeDomain};
 use crate::record::Record;
 use crate::time::Nanos;
@@ -41,19 +42,19 @@ pub fn probably_host(
     let hypervisor = hypervisor(&record.machine).filter(|_| length >= LONG)?;
     let (others, usual) = others(record, cause, culprit, length);
     let preempt = record.machine.preempt.as_deref();
-    let suspicious = match (cause, preempt) {
-        ("interrupt" | "timer-callbacks" | "dispatch", _) => {
+    let suspicious = match (Cause::named(cause), preempt) {
+        (Some(Cause::Interrupt) | Some(Cause::TimerCallbacks) | Some(Cause::Dispatch), _) => {
             usual.is_none_or(|usual| length.0 >= usual.0.saturating_mul(2))
         }
-        ("non-preemptible", None | Some("none" | "voluntary")) => false,
-        ("softirq" | "non-preemptible", _) => {
+        (Some(Cause::NonPreemptible), None | Some("none" | "voluntary")) => false,
+        (Some(Cause::Softirq) | Some(Cause::NonPreemptible), _) => {
             let usual = usual.filter(|_| others >= KNOWN);
             usual.is_some_and(|usual| length.0 >= usual.0.saturating_mul(OUTLIER))
         }
         _ => false,
     };
     let causes = record.explained.iter().flat_map(|explained| &explained.causes);
-    let steal_reported = { causes }.any(|share| share.cause == "host");
+    let steal_reported = { causes }.any(|share| share.cause == Cause::Host);
     suspicious.then(|| Suspicion { usual, steal_reported, hypervisor: hypervisor.to_owned() })
 }
 

@@ -2,6 +2,7 @@
 
 use super::causes::LEAST;
 use super::host::hypervisor;
+use crate::cause::Cause;
 use crate::cpulist::CpuList;
 use crate::machine::{Machine, TimeDomain};
 use crate::record::Record;
@@ -62,25 +63,29 @@ pub(super) fn answer(
         (culprit, Some(function)) => format!("{what} ({culprit} in {function})"),
     };
     let is_rt = machine.preempt.as_deref() == Some("rt");
-    match cause {
-        "interrupt" => (named("interrupts"), interrupt(culprit, cpu, machine)),
-        "softirq" | "timer-callbacks" if is_rt => (
+    match Cause::named(cause) {
+        Some(Cause::Interrupt) => (named("interrupts"), interrupt(culprit, cpu, machine)),
+        Some(Cause::Softirq) | Some(Cause::TimerCallbacks) if is_rt => (
             named("softirqs"),
             "move what raises them, interrupts and timers, to other CPUs".to_owned(),
         ),
-        "softirq" | "timer-callbacks" => (named("softirqs"), REALTIME_KERNEL.to_owned()),
-        "higher-priority" | "equal-priority" => {
+        Some(Cause::Softirq) | Some(Cause::TimerCallbacks) => {
+            (named("softirqs"), REALTIME_KERNEL.to_owned())
+        }
+        Some(Cause::HigherPriority) | Some(Cause::EqualPriority) => {
             let what = format!("tasks of {} priority", cause.trim_end_matches("-priority"));
             let remedy = if realtime { remedy::OUTRANK_RIVALS } else { OUTRANK_OTHERS };
             (named(&what), remedy.to_owned())
         }
-        "throttled" => throttled(realtime, machine),
-        "host" => ("the host of this virtual machine".to_owned(), PIN_VIRTUAL_CPUS.to_owned()),
-        "dispatch" => (
+        Some(Cause::Throttled) => throttled(realtime, machine),
+        Some(Cause::Host) => {
+            ("the host of this virtual machine".to_owned(), PIN_VIRTUAL_CPUS.to_owned())
+        }
+        Some(Cause::Dispatch) => (
             "the ways into the kernel and out of it".to_owned(),
             "each interrupt and each switch has them: fewer of these help".to_owned(),
         ),
-        "idle-exit" => (
+        Some(Cause::IdleExit) => (
             "exits from idle states after it slept".to_owned(),
             remedy::LIMIT_IDLE_STATES.to_owned(),
         ),

@@ -1,6 +1,7 @@
 //! Tests of the verdicts: each depends on facts of the machine, not on a cause's name only.
 
 use super::*;
+use crate::cause::Cause;
 use crate::machine::{Machine, TimeDomain};
 use crate::record::explained::{Explained, Share};
 use crate::record::{Record, Schedule, Warning, tests};
@@ -54,8 +55,8 @@ fn verdict(machine: Machine, cause: Share) -> String {
 fn leading_causes_are_summed_over_culprits_and_at_most_three() {
     let causes = vec![
         share("host", "", None, [10, 500, 100]),
-        share("non-preemptible", "cp", Some("copy_page"), [9, 200, 50]),
-        share("non-preemptible", "dd", Some("read"), [9, 150, 50]),
+        share(Cause::NonPreemptible.name(), "cp", Some("copy_page"), [9, 200, 50]),
+        share(Cause::NonPreemptible.name(), "dd", Some("read"), [9, 150, 50]),
         share("softirq", "BLOCK", None, [9, 100, 50]),
         share("interrupt", "timer interrupt", None, [9, 50, 5]),
     ];
@@ -88,7 +89,7 @@ fn small_causes_are_left_out_and_unexplained_time_is_one() {
 
 #[test]
 fn remedy_depends_on_preemption_model() {
-    let section = || share("non-preemptible", "cp", Some("copy_page"), [9, 100, 50]);
+    let section = || share(Cause::NonPreemptible.name(), "cp", Some("copy_page"), [9, 100, 50]);
     let of = |model| verdict(kernel(model), section());
     assert!(of("none").ends_with(
         "preempt=none (cp): boot a kernel with CONFIG_PREEMPT=y or, better, CONFIG_PREEMPT_RT=y"
@@ -113,7 +114,7 @@ fn remedy_depends_on_settings_and_policy() {
     record.series[0].schedule = Schedule { policy: "other".to_owned(), priority: 0, slack };
     assert!(leading_causes(&record)[0].contains("timer slack of 50 us: use a real-time policy"));
 
-    let rival = || share("higher-priority", "load:cpu", None, [9, 100, 50]);
+    let rival = || share(Cause::HigherPriority.name(), "load:cpu", None, [9, 100, 50]);
     assert!(verdict(kernel("full"), rival()).contains("(load:cpu): give the measured task a high"));
     let idle = || share("idle-exit", "", None, [9, 100, 50]);
     assert!(verdict(guest("full"), idle()).contains("the host resumes late"));
@@ -181,22 +182,23 @@ fn handler_that_always_takes_milliseconds_is_not_the_host() {
 
 #[test]
 fn long_section_is_probably_the_host_if_it_is_preemptible_and_usually_short() {
-    let section = || share("non-preemptible", "cp", Some("read"), [11, 3_100, 3_000]);
+    let section = || share(Cause::NonPreemptible.name(), "cp", Some("read"), [11, 3_100, 3_000]);
     let suspect = |model| {
         let record = explained(guest(model), vec![section(), share("host", "", None, [1, 9, 9])]);
-        probably_host(&record, "non-preemptible", "cp (pid 12)", Nanos::from_millis(3))
+        probably_host(&record, Cause::NonPreemptible.name(), "cp (pid 12)", Nanos::from_millis(3))
     };
     let why = suspect("full").expect("its other sections take 10 us");
     assert_eq!((why.usual, why.steal_reported), (Some(Nanos::from_micros(10)), true));
     assert_eq!(suspect("none"), None);
     let few = explained(guest("full"), vec![Share { count: 3, ..section() }]);
-    let few = probably_host(&few, "non-preemptible", "cp", Nanos::from_millis(3));
+    let few = probably_host(&few, Cause::NonPreemptible.name(), "cp", Nanos::from_millis(3));
     assert_eq!(few, None, "its usual length is not known");
 }
 
 #[test]
 fn functions_are_only_places_without_preemption() {
-    let section = || vec![share("non-preemptible", "cp", Some("copy_page"), [9, 100, 50])];
+    let section =
+        || vec![share(Cause::NonPreemptible.name(), "cp", Some("copy_page"), [9, 100, 50])];
     let note = |model| note_on_functions(&explained(kernel(model), section()));
     assert!(note("none").is_some_and(|note| note.starts_with("preempt=none: the function")));
     assert!(note("voluntary").is_some());

@@ -35,14 +35,8 @@ pub(super) static AMD64: Arch = Arch {
     qemu_package: "qemu-system-x86",
     board: "-machine pc,usb=off -bios qboot.rom -seed 1 -nodefaults -no-user-config \
             -display none -monitor none -no-reboot",
-    restored: |kernel| {
-        // The ROM that QEMU adds where it boots a kernel: a restored guest has it too.
-        if kernel.is_vmlinux() {
-            &["-option-rom", "pvh.bin"]
-        } else {
-            &["-option-rom", "linuxboot_dma.bin"]
-        }
-    },
+    // The ROM that QEMU adds where it boots a kernel: a restored guest has it too.
+    restored: [&["-option-rom", "linuxboot_dma.bin"], &["-option-rom", "pvh.bin"]],
     overwritten: None,
     cpu_instructions: ["-cpu max,-rdrand,-rdseed", "-cpu max,-rdrand,-rdseed,-cx16"],
     cpu_tcg: ["-cpu max", "-cpu max,-cx16"],

@@ -37,7 +37,7 @@ pub(super) static ARM64: Arch = Arch {
     qemu_package: "qemu-system-arm",
     board: "-machine virt,gic-version=3 -seed 1 -nodefaults -no-user-config \
             -display none -monitor none -no-reboot",
-    restored: |_| &[],
+    restored: [&[], &[]],
     overwritten: Some(Overwritten { address: 0x4000_0000, bytes: 2 << 20 }),
     cpu_instructions: ["-cpu cortex-a57,cntfrq=1000000000"; 2],
     cpu_tcg: ["-cpu cortex-a57"; 2],

@@ -40,7 +40,10 @@ pub(super) fn start(
         return Ok((Running::start(&mut qemu.command)?, None));
     }
     match &start {
-        Start::Restore(_) => drop(qemu.command.args((cell.kernel.arch.restored)(&cell.kernel))),
+        Start::Restore(_) => {
+            let options = cell.kernel.arch.restored[usize::from(cell.kernel.is_vmlinux())];
+            qemu.command.args(options);
+        }
         _ => qemu.kernel(cell, &boot.initramfs, &boot.cmdline)?,
     }
     let memory = qemu.memory(cell.profile.memory, &start)?;

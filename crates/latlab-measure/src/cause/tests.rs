@@ -192,3 +192,12 @@ proptest! {
         prop_assert_eq!(sum, window.latency());
     }
 }
+
+#[test]
+fn causes_have_the_names_that_verdicts_know_in_the_same_order() {
+    let names: Vec<&str> = CAUSES.iter().map(|entry| entry.about.name).collect();
+    assert_eq!(
+        names,
+        latlab_core::cause::Cause::all().map(|cause| cause.name()).collect::<Vec<_>>()
+    );
+}

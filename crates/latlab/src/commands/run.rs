@@ -118,11 +118,6 @@ impl Run {
         self.measurement.carry_out(&self.plan()?)
     }
 
-    /// Whether probes were given.
-    fn has_probes(&self) -> bool {
-        !self.probes.is_empty()
-    }
-
     /// The targets and the output.
     pub(super) fn measurement(&self) -> &Measurement {
         &self.measurement
@@ -175,24 +170,45 @@ impl Run {
 
     /// The first option or argument that is given, except these.
     fn first_given_except(&self, accepted: &[&str]) -> Option<&'static str> {
+        // Without `..`: an option that is added here is missing below until the compiler is satisfied.
+        let Run {
+            probes,
+            loads,
+            with,
+            time,
+            count,
+            cpus,
+            policy,
+            warm_up,
+            stop_above,
+            fail_above,
+            preset,
+            housekeeping,
+            cgroup,
+            settings,
+            adapt,
+            skip_missing,
+            seed,
+            measurement: _,
+        } = self;
         let given = [
-            ("--load", !self.loads.is_empty()),
-            ("--with", !self.with.is_empty()),
-            ("--for", self.time.is_some()),
-            ("--count", self.count.is_some()),
-            ("--cpus", self.cpus.is_some()),
-            ("--policy", self.policy.is_some()),
-            ("--stop-above", self.stop_above.is_some()),
-            ("--fail-above", self.fail_above.is_some()),
-            ("--preset", self.preset.is_some()),
-            ("--housekeeping", self.housekeeping.is_some()),
-            ("--cgroup", self.cgroup.is_some()),
-            ("--set", !self.settings.is_empty()),
-            ("--skip-missing", self.skip_missing),
-            ("--adapt", self.adapt.is_some()),
-            ("--warm-up", self.warm_up.is_some()),
-            ("--seed", self.seed.is_some()),
-            ("PROBE", self.has_probes()),
+            ("--load", !loads.is_empty()),
+            ("--with", !with.is_empty()),
+            ("--for", time.is_some()),
+            ("--count", count.is_some()),
+            ("--cpus", cpus.is_some()),
+            ("--policy", policy.is_some()),
+            ("--stop-above", stop_above.is_some()),
+            ("--fail-above", fail_above.is_some()),
+            ("--preset", preset.is_some()),
+            ("--housekeeping", housekeeping.is_some()),
+            ("--cgroup", cgroup.is_some()),
+            ("--set", !settings.is_empty()),
+            ("--skip-missing", *skip_missing),
+            ("--adapt", adapt.is_some()),
+            ("--warm-up", warm_up.is_some()),
+            ("--seed", seed.is_some()),
+            ("PROBE", !probes.is_empty()),
         ];
         let mut given = given.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
         given.find(|option| !accepted.contains(option))

@@ -1,5 +1,6 @@
 //! What can take the CPU from a thread that is to run.
 
+use crate::cause::Cause;
 use crate::explain::charge::Culprit;
 use crate::explain::{Call, Comm, Line, Task};
 use std::cmp::Ordering;
@@ -77,14 +78,14 @@ impl Source {
     /// The name of the cause, as in the list of causes.
     pub fn cause(self) -> &'static str {
         match self {
-            Source::Interrupt(..) => "interrupt",
-            Source::Softirq(_) => "softirq",
-            Source::Higher(_) => "higher-priority",
-            Source::Equal(_) => "equal-priority",
-            Source::Throttled => "throttled",
-            Source::Host => "host",
-            Source::Idle => "idle-exit",
-            Source::Dispatch => "dispatch",
+            Source::Interrupt(..) => Cause::Interrupt.name(),
+            Source::Softirq(_) => Cause::Softirq.name(),
+            Source::Higher(_) => Cause::HigherPriority.name(),
+            Source::Equal(_) => Cause::EqualPriority.name(),
+            Source::Throttled => Cause::Throttled.name(),
+            Source::Host => Cause::Host.name(),
+            Source::Idle => Cause::IdleExit.name(),
+            Source::Dispatch => Cause::Dispatch.name(),
             Source::Nothing => NOTHING,
         }
     }

@@ -1,6 +1,7 @@
 //! Tests of the account: events whose truth is known.
 
 use super::*;
+use crate::cause::Cause;
 use crate::explain::{Call, Comm, InterruptedContext, Line};
 use proptest::prelude::*;
 
@@ -104,11 +105,11 @@ fn task_that_preempts_is_told_by_its_priority() {
         let thread = account(vec![event(100, ours, to(by)), event(130, by, sleeps(ours))], 150);
         taken(&thread)[0].0.to_owned()
     };
-    assert_eq!(preempted_by(20, 10), "higher-priority");
+    assert_eq!(preempted_by(20, 10), Cause::HigherPriority.name());
     assert_eq!(preempted_by(20, 20), "equal-priority");
     assert_eq!(preempted_by(20, 30), "throttled");
     assert_eq!(preempted_by(120, 139), "equal-priority");
-    assert_eq!(preempted_by(120, 30), "higher-priority");
+    assert_eq!(preempted_by(120, 30), Cause::HigherPriority.name());
 }
 
 #[test]
@@ -158,7 +159,10 @@ fn waiting_goes_on_where_the_thread_was_moved() {
         ],
         200,
     );
-    assert_eq!(taken(&thread), [("equal-priority", 1, 30, 30), ("higher-priority", 1, 30, 30)]);
+    assert_eq!(
+        taken(&thread),
+        [("equal-priority", 1, 30, 30), (Cause::HigherPriority.name(), 1, 30, 30)]
+    );
     assert_eq!((thread.taken[0].cpu, thread.taken[1].cpu, thread.ran), (0, 1, Nanos(40)));
 }
 
