@@ -44,14 +44,14 @@ FOREIGN := $(GNU)-gcc=gcc-$(subst _,-,$(GNU)) /usr/$(GNU)/lib/libc.a=libc6-dev-$
 KERNEL_TOOLS := cc=gcc flex=flex bison=bison bc=bc perl=perl xz=xz-utils pahole=dwarves libelf.a=libelf-dev
 
 # Tools of the tests.
-TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux \
+TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core unshare=util-linux setpriv=util-linux \
 	setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server \
 	qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 \
 	/usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client \
 	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
-.PHONY: build library install packages packages-test demo check test test-rest test-all boards truth torture checked fuzz deny kernels studies lint bench bpf reference book clean
+.PHONY: build library install packages packages-test demo check test test-rest test-all boards truth torture checked fuzz deny kernels studies lint bench bpf book clean
 
 # A target that is half written is not newer than its sources.
 .DELETE_ON_ERROR:
@@ -125,7 +125,7 @@ packages-test: packages
 
 # The drawing code of reports: the project's own code and the parts of ECharts that it needs.
 $(CHARTS): charts/charts.js charts/columns.js charts/layout.js charts/marks.js charts/package.json charts/package-lock.json
-	tools/need cargo= cc=gcc libc.a=libc6-dev node=nodejs npm=npm /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core
+	tools/need cargo= cc=gcc libc.a=libc6-dev node=nodejs npm=npm
 	cd charts && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
 # A tour: measures this machine idle and under load, explains late wake-ups where that is possible,
@@ -259,14 +259,10 @@ bpf:
 	tools/need clang=clang llvm-strip=llvm /usr/include/bpf/bpf_helpers.h=libbpf-dev
 	for object in $(BPF); do tools/bpf $$object || exit 1; done
 
-# Generates the reference page from the descriptions of the parts.
-reference: $(CHARTS)
-	cargo run --quiet --locked --package latlab -- generate reference.md > docs/reference.new
-	mv docs/reference.new docs/reference.md
-
-# Builds the documentation with a search in book/.
-book:
+# Builds the documentation with a search in book/; its reference page is made of the descriptions of the parts.
+book: $(LATLAB)
 	tools/need mkdocs=mkdocs
+	$(LATLAB) generate reference.md > docs/reference.md
 	mkdocs build --quiet --strict
 
 clean:

@@ -22,7 +22,6 @@ pub mod parquet;
 mod part;
 pub mod perfetto;
 pub mod picture;
-pub mod png;
 pub mod progress;
 pub mod scan;
 pub mod signature;

@@ -36,7 +36,7 @@ fn report(folder: &std::path::Path) -> f64 {
     let begin = Instant::now();
     let status = Command::new(env!("CARGO_BIN_EXE_latlab"))
         .current_dir(folder)
-        .args(["report", "record.json", "--svg", ".", "--png", "."])
+        .args(["report", "record.json", "--svg", "."])
         .stderr(std::process::Stdio::null())
         .status()
         .expect("latlab can be started");

@@ -6,7 +6,7 @@ use crate::picture::NamedRecord;
 use latlab_core::machine::TimeDomain;
 use latlab_core::time::Nanos;
 use maud::{Markup, html};
-use time::OffsetDateTime;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The header of a report.
 pub(super) fn header(sources: &[NamedRecord]) -> Markup {
@@ -64,12 +64,9 @@ pub(super) fn time_domain(sources: &[NamedRecord]) -> Markup {
 
 /// Returns day and minute of a wall-clock time since 1970, in UTC.
 fn date(since_1970: Nanos) -> String {
-    let seconds = i64::try_from(since_1970.0 / 1_000_000_000).unwrap_or_default();
-    // 2⁶⁴ ns end in the year 2554.
-    let time = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    let (year, month, day) = time.to_calendar_date();
-    let (hour, minute) = (time.hour(), time.minute());
-    format!("{year}-{:02}-{day:02} {hour:02}:{minute:02} UTC", u8::from(month))
+    let time = UNIX_EPOCH + Duration::from_nanos(since_1970.0);
+    let text = humantime::format_rfc3339_seconds(time).to_string();
+    format!("{} {} UTC", &text[..10], &text[11..16])
 }
 
 #[cfg(test)]

@@ -10,10 +10,21 @@ use latlab_core::record::Counts;
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
 use latlab_testing::sample;
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{Options, Tree};
 
 /// Returns a record under a name, with latencies multiplied by `times`.
 pub fn source(name: &str, times: u64) -> NamedRecord {
     NamedRecord::from_run(name.to_owned(), sample::record(times))
+}
+
+/// An SVG file that latlab has written, drawn.
+pub fn rendered(svg: &str) -> Pixmap {
+    let tree = Tree::from_str(svg, &Options::default()).expect("it is valid");
+    let size = tree.size().to_int_size();
+    let mut pixels = Pixmap::new(size.width(), size.height()).expect("it is not empty");
+    resvg::render(&tree, Transform::default(), &mut pixels.as_mut());
+    pixels
 }
 
 fn chart(sources: &[NamedRecord], name: &str) -> Chart {

@@ -85,9 +85,6 @@ pub(super) struct Study {
     /// in the report
     #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell", "merge"])]
     explain: bool,
-    /// Also write each picture as PNG
-    #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell"])]
-    png: bool,
     /// Only check the study for errors
     #[arg(long, conflicts_with_all = ["list_cells", "cell", "merge"], conflicts_with_all = OPTIONS)]
     check: bool,
@@ -269,7 +266,7 @@ impl Study {
         let worst = WorstCell::find(file, plans, &findings, &records);
         let write = |folder: Folder<'_>| {
             let explained = worst.as_ref().and_then(|worst| worst.load(folder));
-            results.write(folder.0, self.png, explained)
+            results.write(folder.0, explained)
         };
         let written = stored.and_then(|()| folder.map_or(Ok(()), write));
         let width = Width::of_stdout();
@@ -322,7 +319,7 @@ impl Study {
                        back in between";
             failed("--explain", why)
         })?;
-        results.write(folder.0, self.png, Some(explained))
+        results.write(folder.0, Some(explained))
     }
 }
 

@@ -397,14 +397,13 @@ fn pictures_of_an_earlier_study_are_removed() {
     let study = write_study(folder.path(), &tiny(7));
     let out = folder.path().join("out");
     let words = |more: &str| format!("study {study} --out {} {more}", out.display());
-    latlab_succeeds(&words("--png"));
+    latlab_succeeds(&words(""));
     let users_picture = out.join("mine.svg");
     fs::write(&users_picture, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>")
         .expect("the folder can be written");
     let pictures = || {
-        let is_picture = |path: &std::path::PathBuf| {
-            path.extension().is_some_and(|kind| kind == "svg" || kind == "png")
-        };
+        let is_picture =
+            |path: &std::path::PathBuf| path.extension().is_some_and(|kind| kind == "svg");
         let paths = entries(&out).into_iter().filter(is_picture);
         let names = paths.map(|path| path.file_name().expect("a file has a name").to_owned());
         let names = names.map(|name| name.into_string().expect("the name is UTF-8"));
@@ -412,11 +411,11 @@ fn pictures_of_an_earlier_study_are_removed() {
         names.sort();
         names
     };
-    assert_eq!(pictures(), ["how-late.png", "how-late.svg", "mine.svg", "worst.png", "worst.svg"]);
+    assert_eq!(pictures(), ["how-late.svg", "mine.svg", "worst.svg"]);
     write_study(folder.path(), &tiny(7).replace("name = \"how-late\"", "name = \"late\""));
     let output = latlab_succeeds(&words("--merge"));
     assert_eq!(pictures(), ["late.svg", "mine.svg", "worst.svg"]);
-    for removed in ["how-late.png", "how-late.svg", "worst.png"] {
+    for removed in ["how-late.svg"] {
         assert!(
             output.stderr.contains(&format!("{removed} was drawn by an earlier study")),
             "{output:?}"

@@ -12,7 +12,7 @@ use latlab_format::html::study::{StudyPage, page};
 use latlab_format::picture::NamedRecord;
 use latlab_format::picture::study::pictures;
 use latlab_format::study::{claims, csv, markdown};
-use latlab_format::{self as format, png, signature, svg};
+use latlab_format::{self as format, signature, svg};
 use latlab_part::failure::{Context as _, Result, failed};
 use latlab_sys::file::write_atomically;
 use std::path::Path;
@@ -25,9 +25,9 @@ pub(super) struct Results<'a> {
 }
 
 impl Results<'_> {
-    /// Writes the table as Markdown and CSV, the pictures as SVG and perhaps PNG, and the report,
+    /// Writes the table as Markdown and CSV, the pictures as SVG, and the report,
     /// which includes the explanation of the longest latency if there is one.
-    pub(super) fn write(&self, out: &Path, with_png: bool, worst: Option<Record>) -> Result<()> {
+    pub(super) fn write(&self, out: &Path, worst: Option<Record>) -> Result<()> {
         let (study, findings, records) = (&self.file.study, self.findings, self.records);
         let write = |name: &str, bytes: &[u8]| {
             let path = out.join(name);
@@ -42,13 +42,10 @@ impl Results<'_> {
         }
         let pictures = pictures(study, findings, records);
         let names: Vec<&str> = pictures.iter().map(|picture| picture.name.as_str()).collect();
-        remove_stale(out, &names, with_png)?;
+        remove_stale(out, &names)?;
         for picture in &pictures {
             let svg = signature::svg(&svg::draw(&picture.chart));
             write(&format!("{}.svg", picture.name), svg.as_bytes())?;
-            if with_png {
-                write(&format!("{}.png", picture.name), &signature::png(&png::draw(&svg)))?;
-            }
         }
         let sources = self.sources();
         let (name, sources, pictures) = (name.as_ref(), sources.as_slice(), pictures.as_slice());
@@ -72,14 +69,13 @@ impl Results<'_> {
 
 /// Removes pictures that an earlier study has drawn into this folder and that are not drawn now:
 /// they would be taken for pictures of these records.
-fn remove_stale(out: &Path, names: &[&str], with_png: bool) -> Result<()> {
+fn remove_stale(out: &Path, names: &[&str]) -> Result<()> {
     let unreadable = |e| failed(&out.display().to_string(), e);
     for entry in std::fs::read_dir(out).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        let kind = path.extension().unwrap_or_default();
-        let is_picture = path.is_file() && (kind == "svg" || kind == "png");
+        let is_picture = path.is_file() && path.extension().is_some_and(|kind| kind == "svg");
         let name = path.file_stem().unwrap_or_default();
-        let is_drawn = names.iter().any(|one| name == *one) && (kind == "svg" || with_png);
+        let is_drawn = names.iter().any(|one| name == *one);
         if !is_picture || is_drawn {
             continue;
         }
