@@ -143,9 +143,9 @@ impl Adapter {
         self.source.wait(INTERVAL, self.pause, |wake| adaptation.knows(wake));
     }
 
-    /// Makes the calling thread the one that runs the adapter. It gets a real-time policy if
-    /// real-time tasks are observed: ordinary tasks that keep all CPUs busy must not delay its
-    /// reaction to a new real-time task.
+    /// Runs the adapter in the calling thread from now on. It gets a real-time policy if real-time
+    /// tasks are observed: ordinary tasks that keep all CPUs busy must not delay its reaction to a
+    /// new real-time task.
     pub(super) fn run_in_this_thread(&mut self) {
         if self.source.is_urgent()
             && let Err(error) = sched::set_policy(Policy::Fifo(1))

@@ -189,8 +189,8 @@ impl Recorder {
         Ok(task.unwrap_or_default().first_chunk().map_or(0, |pid| u32::from_ne_bytes(*pid)))
     }
 
-    /// Sets the latency from which on a wake-up is late, for wake-ups from now on and for those not
-    /// yet read.
+    /// Sets the latency from which on a wake-up is late: for wake-ups from now on, and for recorded
+    /// wake-ups that are not yet read.
     pub fn set_threshold(&self, threshold: Nanos) -> io::Result<()> {
         // One at a time: the programs and the reader get the same.
         let mut received = lock(&self.received);

@@ -8,7 +8,7 @@ use latlab_core::time::Nanos;
 
 /// The time of the program itself.
 const PROGRAM: &str = "program";
-/// The same with that of page faults whose duration is not known.
+/// The time of the program, including page faults of unknown duration.
 const PROGRAM_OR_FAULT: &str = "program-or-fault";
 
 fn is_of_program(cause: &str) -> bool {

@@ -5,9 +5,9 @@
 //!
 //! > L = max(D_ST, D_POID) + D_PAIE + D_PSD + I_NMI(L) + I_IRQ(L), the least positive solution.
 //!
-//! The latency of a probe begins earlier and ends later than that of the paper, so two terms are
-//! added: the timer's resolution, and the way back to the program. The bound is one of what was
-//! observed, not of what the kernel can do.
+//! A probe's latency begins earlier and ends later than the paper's, so two terms are added: the
+//! timer's resolution, and the way back to the program. The bound holds for the observed sections,
+//! not for everything that the kernel can do.
 
 mod interrupts;
 mod observation;
@@ -162,7 +162,7 @@ impl Term {
 pub fn compose(runs: &[Observation]) -> Option<Bound> {
     let longest = |term: Term| {
         let sections = runs.iter().filter_map(|run| run.sections.get(&term));
-        // Of several as long ones, that of the first run.
+        // Among sections of equal length, the first run's.
         sections.fold(None, |longest: Option<&Section>, section| match longest {
             Some(longest) if longest.ns >= section.ns => Some(longest),
             _ => Some(section),

@@ -56,9 +56,9 @@ pub fn after_set_back(due: Nanos, interval: Nanos, now: Nanos) -> Nanos {
     Nanos(due.0 - whole * interval.0)
 }
 
-/// Whether a measurement of this `length`, whose clock can be set, goes on. `is_within` tells whether it
-/// has not reached its end by that clock; `passed` is the time since its begin by `CLOCK_MONOTONIC`, which
-/// decides where the two differ by more than a period.
+/// Whether a measurement of this `length` goes on, where its clock can be set. `is_within`: it has
+/// not reached its end by that clock. `passed`: the time since its begin by `CLOCK_MONOTONIC`,
+/// which decides if the two clocks differ by more than a period.
 pub fn goes_on(is_within: bool, passed: Nanos, length: Nanos, interval: Nanos) -> bool {
     if passed + interval < length {
         return true;

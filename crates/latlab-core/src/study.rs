@@ -82,8 +82,8 @@ impl Cell {
         }
     }
 
-    /// Returns the probes that give samples of this name, as written: probes with this name or else
-    /// those of which it is a component, as `rhealstone` has `rhealstone.message`.
+    /// Returns the probes that give samples of this name, as written: probes with this name, or
+    /// else the probes that have it as a component (`rhealstone` has `rhealstone.message`).
     pub fn probes_with(&self, name: &str) -> Vec<&SpannedText> {
         let those = |has: &dyn Fn(&str) -> bool| -> Vec<&SpannedText> {
             let all = self.terms.probes.iter().flatten();

@@ -41,9 +41,9 @@ fn refusal(target: &str, session: &mut Session<'_>) -> Result<Option<String>> {
 
 /// Why a kernel of this machine's architecture does not boot with KVM, or its timers wake no task.
 ///
-/// Until this machine boots again, one kernel that does so answers for all. One that does not answers
-/// for itself only, as it may be the kernel's fault; and only for this process where it did not finish,
-/// as the host may have been busy, or KVM in use.
+/// A kernel that passes proves KVM for all kernels until this machine boots again. A kernel that
+/// fails proves nothing about others: it may be the kernel's fault. A test that did not finish is
+/// remembered in this process only: the host may have been busy, or KVM in use.
 fn tested(target: &str, kernel: Kernel, session: &mut Session<'_>) -> Result<Option<String>> {
     /// The reasons, by digest of the kernel.
     static REFUSED: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());

@@ -1,4 +1,5 @@
-//! Failure of a command: one sentence and an exit code; and locks that outlive the failure of a thread.
+//! A failed command: one sentence and an exit code. Also locking of mutexes that a panicked thread
+//! has poisoned.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;

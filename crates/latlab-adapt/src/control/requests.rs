@@ -16,7 +16,7 @@ const OF_OTHERS: usize = 192;
 /// The user root.
 const ROOT: u32 = 0;
 
-/// How many of something users may have. What others can't have is left to root.
+/// How many of something users may have. Only root may use the rest.
 pub(super) struct Quota {
     pub(super) all: usize,
     /// All users but root together.

@@ -135,8 +135,8 @@ impl Distribution<'_> {
 }
 
 impl SideLatency<'_> {
-    /// Puts the latency next to that of the other side. The verdicts follow later, for all
-    /// latencies together.
+    /// Pairs the latency with the other side's. The verdicts follow later, for all latencies
+    /// together.
     pub(super) fn compared_with(
         &self,
         other: &SideLatency<'_>,

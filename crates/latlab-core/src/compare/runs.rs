@@ -165,7 +165,7 @@ impl Design {
         Design { runs, method, order, same_first, judged: 0, level: LEVEL }
     }
 
-    /// The design of a look at runs of which more may follow.
+    /// The design of an interim look: more runs may follow.
     pub(super) fn at(self, look: Look) -> Design {
         let method = match self.method {
             Method::Paired if !look.paired => Method::Unpaired,
@@ -244,7 +244,7 @@ impl Design {
     }
 }
 
-/// Whether there are enough arrangements of pairs, each of which can be exchanged or not.
+/// Whether the pairs have enough arrangements. The runs of each pair can be exchanged or not.
 fn pairs_suffice(pairs: usize) -> bool {
     u32::try_from(pairs).is_ok_and(|pairs| pairs > FEWEST_ARRANGEMENTS.ilog2())
 }

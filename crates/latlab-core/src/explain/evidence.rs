@@ -229,9 +229,9 @@ impl Window {
     }
 
     /// Returns the context of the last interrupt on the segment's CPU before it since the task was
-    /// due, or of the one handled when it was due. An interrupt whose context is unknown has that of
-    /// the last one with a known context if the task was runnable when that one's handler ended: the
-    /// kernel can't have returned to user mode in between.
+    /// due, or of the one handled when it was due. An interrupt of unknown context takes the
+    /// context of the last interrupt with a known one, if the task was runnable when the handler of
+    /// that interrupt ended: the kernel can't have returned to user mode in between.
     pub fn last_interrupt(&self, segment: &Segment) -> Option<InterruptedContext> {
         let events = segment.events(self);
         let until = &events[..events.partition_point(|event| event.at <= segment.from)];
@@ -268,9 +268,9 @@ impl Window {
     }
 }
 
-/// The context of an interrupt that does not report it, the first of these events. It is that of
-/// the timer interrupt after it, if that was taken at once and was due before the first, so that it
-/// was pending as well.
+/// The context of the first of these events, an interrupt that does not report its context. The
+/// timer interrupt after it has the same context if it was taken at once and was due before the
+/// first: both were pending.
 fn infer_from_next(events: &[Event]) -> InterruptedContext {
     let first = events.first().map(|event| event.at);
     let mut handled = first;

@@ -134,7 +134,7 @@ pub struct Cost {
 }
 
 impl Explained {
-    /// Adds the summary of another run. The history stays that of the first.
+    /// Adds the summary of another run. The history of the first run stays.
     pub fn add(&mut self, other: &Explained) {
         let nothing = self.late == 0 && self.wake_ups == 0;
         self.above = if nothing { other.above } else { self.above.min(other.above) };

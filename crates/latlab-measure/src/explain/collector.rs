@@ -53,7 +53,7 @@ impl ProbeExplainer {
             let thread = Builder::new().name("latlab:explain".to_owned());
             let collecting = thread.spawn_scoped(scope, collect);
             let collecting = collecting.context("a thread could not be started")?;
-            // It is an error when the sender is dropped.
+            // The thread drops the sender once its heap is reserved: an error is the signal.
             let _ = reserved.recv();
             // The collector ends even if `measure` panics.
             let end = SetOnDrop(&ended);

@@ -1,4 +1,4 @@
-//! The descendants of this process: it adopts those whose parents end, and kills all of them.
+//! The descendants of this process: it adopts orphans, and kills all descendants.
 
 use crate::{clock, procfs};
 use latlab_core::time::Nanos;
@@ -13,8 +13,9 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// Kills and reaps all children of this process, and those that they leave to it, for at most
-/// `patience`: one in uninterruptible sleep ends later. No value may stand for a child any more.
+/// Kills and reaps all children of this process, and the orphans that it adopts from them, for at
+/// most `patience`: a child in uninterruptible sleep ends later. All `Child` values must have been
+/// dropped.
 pub fn kill_children(patience: Nanos) {
     let deadline = clock::now() + patience;
     while has_children() && clock::now() < deadline {

@@ -23,14 +23,14 @@ impl Orphans {
         Ok(Orphans { before: before.into_iter().collect() })
     }
 
-    /// Whether some have not ended. Those that have are reaped: no value may stand for a child of this
-    /// process any more.
+    /// Whether some have not ended. Reaps the ended ones: all `Child` values of this process must
+    /// have been dropped.
     pub fn are_left(&self) -> bool {
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
         has_children() && (self.before.is_empty() || !self.children().is_empty())
     }
 
-    /// The IDs of those that have not ended, and of their own descendants.
+    /// The IDs of the orphans that have not ended, and of their descendants.
     pub fn left(&self) -> Vec<u32> {
         let mut all = self.children();
         let mut newest = all.clone();

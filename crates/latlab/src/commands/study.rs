@@ -384,8 +384,8 @@ fn report_files(file: &StudyFile, folder: &Path) {
     format::say(&format!("wrote to {folder}: {tables}, report.html{pictures}, records"));
 }
 
-/// Prints why cells could not be measured, and what that does to the `table`. The study is unsupported
-/// on this machine where all of them are.
+/// Prints the cells that failed, and the consequence for the `table`. Fails as unsupported if every
+/// cell is unsupported.
 fn report_failures(file: &StudyFile, failures: &[(usize, Failure)], table: &str) -> Result<()> {
     if failures.is_empty() {
         return Ok(());

@@ -6,7 +6,7 @@ use crate::explain::charge::{Charge, Explanation};
 use crate::time::Nanos;
 use std::collections::VecDeque;
 
-/// What is known of a busy loop beside its account.
+/// Data on a busy loop besides its account.
 #[derive(Debug, Default)]
 pub(super) struct Own {
     /// What took the CPU, in order of time.
