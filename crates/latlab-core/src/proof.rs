@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub struct Proofs {
     /// The remedies that were tried, in the order of their causes.
     pub tried: Vec<Proof>,
-    /// Leading causes against which nothing can be changed at once, each with what to do, as clauses.
+    /// Leading causes without a remedy that can be tried at once, each with advice, as clauses.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub not_tried: Vec<String>,
 }

@@ -39,7 +39,7 @@ pub fn text(
     text + &machines_text(comparison) + &differences_text("plans", &comparison.plan)
 }
 
-/// A side with the number of its runs, and of those that were not what their plan asks for.
+/// A side with the number of its runs, and the number of runs that were not as planned.
 fn side(
     letter: &str,
     name: &str,

@@ -46,8 +46,8 @@ pub fn culprit_and_function(cause: &str, culprit: &str, function: Option<&str>) 
     }
 }
 
-/// Returns the culprit of a segment of this length, with what the record knows about it: whether
-/// its function is only where the CPU was found, and whether it is probably the host's.
+/// Returns the culprit of a segment of this length, qualified by the record: its function may be
+/// only the place where the CPU was found, and the segment may be the host's.
 pub fn culprit_in(
     record: &Record,
     (cause, culprit): (&str, &str),

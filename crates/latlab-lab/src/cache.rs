@@ -76,8 +76,8 @@ pub fn read(text: &str) -> Option<Vec<Message>> {
     messages.last().is_some_and(Message::is_answer).then_some(messages)
 }
 
-/// Keeps what the plugin counted and the messages of a guest, after their digest. A cache that can't be written costs time, not
-/// results.
+/// Keeps the plugin's counts and the messages of a guest, after their digest. A cache that can't be
+/// written costs time, not results.
 pub(super) fn keep(path: &Path, misses: &[Misses], transcript: &str) {
     let mut messages = Vec::new();
     let counted = Message::Misses(misses.to_vec()).send(&mut messages);

@@ -63,7 +63,7 @@ impl Origin {
 
 /// The file that marks a folder as a kernel.
 const FACTS: &str = "kernel.json";
-/// What the name of a draft begins with; its key follows.
+/// Start of a draft's name. The key follows.
 const DRAFT: &str = ".draft-";
 
 /// The folder of all kernels.
@@ -375,7 +375,7 @@ fn at(path: &Path, error: &std::io::Error) -> Failure {
 pub enum Piece {
     /// A run of digits.
     Number(u64),
-    /// What is between them.
+    /// The text between numbers.
     Text(String),
 }
 

@@ -36,12 +36,12 @@ pub(super) struct Summarizer {
     least: Nanos,
 }
 
-/// Late wake-ups of which not everything was recorded.
+/// Late wake-ups that were not completely recorded.
 #[derive(Default)]
 pub(super) struct Gaps {
     /// Number of samples without a recorded wake-up.
     unrecorded: u64,
-    /// Sum of their latencies, all of which is unexplained.
+    /// Sum of their latencies. All of it is unexplained.
     unrecorded_time: Nanos,
     /// Number of wake-ups with incomplete events.
     pub(super) torn: u64,

@@ -97,7 +97,7 @@ impl InjectedCause {
         }
     }
 
-    /// Whether the delayed thread itself calls for what delays it, after its wake-up.
+    /// Whether the delayed thread itself takes the mutex that delays it, after its wake-up.
     pub(super) fn takes_mutex(self) -> bool {
         self == InjectedCause::Mutex
     }
@@ -114,7 +114,7 @@ impl InjectedCause {
     }
 }
 
-/// Fails without the device, and with several CPUs: the kernel chooses the one that a device
+/// Fails without the device, and with several CPUs: the kernel chooses the CPU that a device
 /// interrupts.
 fn check_device(probe: &str) -> Result<()> {
     let refused = |why| driver::refused(why, probe, "cause=timer-callback");

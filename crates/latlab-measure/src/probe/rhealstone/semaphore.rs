@@ -31,7 +31,7 @@ pub(crate) struct Semaphore {
     scheduling: Scheduling,
 }
 
-/// All kinds, that of the paper first.
+/// All kinds, the paper's first.
 static SEMAPHORES: [Object<semaphore::Semaphore>; 3] = [
     Object {
         kind: ObjectKind::SystemV,
