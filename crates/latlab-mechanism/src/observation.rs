@@ -68,8 +68,8 @@ pub struct Thread {
     pub name: String,
     /// The interrupt it handles; none for a softirq thread.
     pub interrupt: Option<u32>,
-    /// The names of the interrupt's handlers. There are several where the thread's own can't be
-    /// told from others that share the interrupt.
+    /// The names of the interrupt's handlers. There are several if the thread's own handler can't
+    /// be distinguished from others that share the interrupt.
     pub actions: Vec<String>,
     /// The driver of the interrupting device, where sysfs names it.
     pub driver: Option<String>,

@@ -57,7 +57,7 @@ pub fn count_runs() -> io::Result<File> {
 ///
 /// # Safety
 ///
-/// The attributes must be those of the command, and what they point to must be valid.
+/// The attributes must belong to the command, and their pointers must be valid.
 unsafe fn make<T>(command: libc::c_int, attributes: &T) -> io::Result<File> {
     let (attributes, size) = (std::ptr::from_ref(attributes), size_of::<T>());
     // SAFETY: the attributes have this size; the caller guarantees the rest.

@@ -41,8 +41,8 @@ pub fn reap_adopted(own: u32) {
 /// A child of this process that has ended. It is not reaped.
 fn ended_child() -> Option<Pid> {
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // rustix does not tell which process it was.
-    // SAFETY: a `siginfo_t` consists of numbers and pointers, which may be zero.
+    // rustix does not return which process it was. SAFETY: a `siginfo_t` consists of numbers and
+    // pointers, which may be zero.
     let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes a `siginfo_t` to it.
     if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut ended, options) } != 0 {

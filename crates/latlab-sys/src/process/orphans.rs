@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeSet;
 use std::io;
 
-/// The processes that programs leave to this process, which is their parent from then on. Those that it
-/// had as children before are not among them, as a shell leaves some to the program that replaces it.
+/// The processes that programs leave to this process, which is their parent from then on. Its
+/// earlier children are not among them: a shell leaves some to the program that replaces it.
 #[derive(Debug)]
 pub struct Orphans {
     before: BTreeSet<i32>,

@@ -1,7 +1,7 @@
-//! Fingerprints of the cells: whether stored records are what would be measured now.
+//! Fingerprints of the cells: whether stored records are current.
 //!
-//! A record is current if its plan is the same and its fingerprint is that of this latlab and, for
-//! a guest, of its kernel, profile and QEMU. The laboratory's cache uses the same fingerprint.
+//! A record is current if its plan is the same, and its fingerprint is the one of this latlab and,
+//! for a guest, of its kernel, profile and QEMU. The laboratory's cache uses the same fingerprint.
 
 use super::folder::{CellPlans, CellResult};
 use crate::commands::target_options::TargetOptions;
@@ -69,7 +69,7 @@ impl<'a> Fingerprints<'a> {
     }
 
     /// Whether a record of this plan, whose fingerprint is the present one, is of the kernel that the
-    /// target runs now. Fails where that can't be told.
+    /// target runs now. Fails if that can't be determined.
     pub(super) fn match_kernel(&mut self, plan: &Plan, record: &Record) -> Result<bool> {
         let running = match self.running.get(&plan.target) {
             Some(known) => known.clone(),
