@@ -1,4 +1,4 @@
-//! What the threads of a program ask of the kernel, and how they are scheduled.
+//! Reports the requests of a program's threads to the kernel, and how the threads are scheduled.
 
 mod layout;
 
@@ -167,7 +167,7 @@ impl Checker {
         read_u64(&self.missed, 8)
     }
 
-    /// Names of what this kernel lacks.
+    /// Names of the events and features that this kernel lacks.
     pub fn missing(&self) -> &[String] {
         &self.missing
     }

@@ -70,8 +70,9 @@ pub(crate) const OF_ARCHITECTURE: &[&str] = &["ipi_entry", "ipi_exit"];
 /// unthrottle control groups by their CPU quota. Not every kernel can trace functions.
 pub(crate) const FUNCTIONS: [&str; 2] = ["tg_throttle_down", "tg_unthrottle_up"];
 
-/// Whether the kernel has that function, and the fields that say which group it is; and the task does
-/// not say itself that it waits for quota, as from Linux 6.18 on.
+/// Whether this function is to be traced: the kernel has it, and has the fields that identify the
+/// group; and the task's own state does not show that it waits for quota, as it does from Linux
+/// 6.18 on.
 pub(crate) fn needs_function(btf: &Btf<'_>, name: &str) -> bool {
     let is_there = btf.type_by_name::<Func<'_>>(name).is_some();
     let can = is_there && has_member(btf, "cfs_rq", "tg") && has_member(btf, "rq", "cpu");

@@ -64,7 +64,7 @@ pub(super) struct Moment {
 #[derive(Debug, Default)]
 pub(super) struct Breaches {
     complete: Vec<Breach>,
-    /// Those of the cycle in progress.
+    /// Breaches of the cycle in progress.
     pending: Vec<Breach>,
     /// Number of breaches that were not kept.
     left_out: u64,

@@ -30,8 +30,8 @@ pub struct Judge {
     left_out: u64,
 }
 
-/// Largest number of threads that have exited and are kept for the report. Of others, those are kept
-/// that breached a rule which no other has: the verdict depends on it.
+/// Largest number of threads that have exited and are kept for the report. Beyond that, only
+/// threads are kept that breached a rule which no other thread has: the verdict depends on it.
 const MOST: usize = 1000;
 
 impl Judge {

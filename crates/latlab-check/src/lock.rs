@@ -29,7 +29,8 @@ pub const WORDS: usize = 8;
 const OWN: usize = 3;
 
 impl Lock {
-    /// The lock of a call of `futex(2)` with these arguments; `words` are those around its first.
+    /// The lock of a call of `futex(2)` with these arguments; `words` are the words of memory
+    /// around the address in its first argument.
     pub fn of(arguments: &[u64; 6], words: &[u32; WORDS]) -> Lock {
         /// The ID of the owner in a futex that inherits priority (`FUTEX_TID_MASK`).
         const OWNER: u32 = 0x3fff_ffff;

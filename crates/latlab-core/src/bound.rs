@@ -157,8 +157,9 @@ impl Term {
 /// Composes what several runs have shown. None where there is no run, or where interrupts leave a
 /// thread no time.
 ///
-/// Interrupts are summed in a sliding window: those of each vector take as long as they ever took
-/// together within as long a time, in any run (the paper's sliding window).
+/// Interrupts are summed in a sliding window: the interrupts of each vector take as long as they
+/// took at most, together, within any window of that length in any run (the paper's sliding
+/// window).
 pub fn compose(runs: &[Observation]) -> Option<Bound> {
     let longest = |term: Term| {
         let sections = runs.iter().filter_map(|run| run.sections.get(&term));

@@ -48,8 +48,9 @@ pub fn judge_sleep(due: Nanos, interval: Nanos, now: Nanos, resolution: Nanos) -
     Wakeup { missed: 0, next: due + interval, ..wakeup }
 }
 
-/// When the wake-up after `now` is due, in a series whose clock was set back so that the wake-up at `due`
-/// is several periods away: a whole number of periods before that, at most one from `now`.
+/// The due time of the wake-up after `now`, in a series whose clock was set back, so that the
+/// wake-up at `due` is several periods away. It is a whole number of periods before `due`, and at
+/// most one period from `now`.
 pub fn after_set_back(due: Nanos, interval: Nanos, now: Nanos) -> Nanos {
     let away = due.0.saturating_sub(now.0);
     let whole = away.saturating_sub(1) / interval.0;

@@ -1,7 +1,7 @@
 //! The statistics of a loop of latlab-period, as its memory has them.
 //!
-//! The layout is that of `crates/latlab-period/src/statistics.rs`, whose tests compare both. The memory
-//! belongs to another program, which may write anything into it.
+//! The layout is the same as in `crates/latlab-period/src/statistics.rs`, whose tests compare both.
+//! The memory belongs to another program, which may write anything into it.
 
 use crate::atomic_histogram::{BUCKETS, value};
 use crate::histogram::Histogram;

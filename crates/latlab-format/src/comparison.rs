@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    /// The machines of all runs are alike, or that of the last run of B was changed.
+    /// The machines of all runs are alike, or the machine of B's last run was changed.
     #[test]
     fn machines_do_not_differ_where_no_run_has_another() {
         let run = |at: u64, governor: &str| {

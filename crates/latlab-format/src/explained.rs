@@ -65,8 +65,9 @@ pub fn culprit_in(
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Returns what qualifies the causes of a record, a sentence each: what is probably the host's and
-/// why, what the functions of non-preemptible sections mean, and whether the plugin has seen the same.
+/// Returns the qualifications of a record's causes, a sentence each: which are probably the host's
+/// and why, what the functions of non-preemptible sections mean, and whether the plugin has seen
+/// the same.
 pub fn notes(record: &Record, shown: impl Fn(Nanos) -> String) -> Vec<String> {
     let causes = record.explained.iter().flat_map(|explained| &explained.causes);
     let suspicion = |share: &Share| {

@@ -103,7 +103,7 @@ impl Adaptation {
         self.descriptions().flat_map(|one| one.knobs.iter().copied()).collect()
     }
 
-    /// Returns those of them that serve this mode.
+    /// Returns the knobs that serve this mode.
     pub fn knobs_for(&self, mode: Mode) -> Vec<&'static str> {
         let serving = self.descriptions().filter(|one| one.serves == mode);
         serving.flat_map(|one| one.knobs.iter().copied()).collect()

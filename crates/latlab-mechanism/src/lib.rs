@@ -56,8 +56,8 @@ pub trait Mechanism: Send {
 pub struct Description {
     /// Its name, as users write it.
     pub name: &'static str,
-    /// The knobs that it alone may set. The one that takes longest to set comes first, as knobs
-    /// are restored in reverse order.
+    /// The knobs that it alone may set. The knob that takes longest to set comes first, because
+    /// knobs are restored in reverse order.
     pub knobs: &'static [&'static str],
     /// The mode that its knobs serve. Knobs for throughput are also set if no mechanism decides the
     /// mode. Knobs for latency alone are no reason to adapt a machine.

@@ -85,7 +85,7 @@ pub struct Wake {
     pub task: i32,
     /// The id of its process.
     pub process: i32,
-    /// The thread that woke it: an IRQ thread, or one that runs softirqs.
+    /// The thread that woke it: an IRQ thread, or a thread that runs softirqs.
     pub thread: i32,
     /// The IRQ thread that had raised the softirq, where a softirq thread woke the task; none
     /// where it is not known, or where a hard interrupt had raised it.

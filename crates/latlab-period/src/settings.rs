@@ -33,7 +33,7 @@ pub struct Settings<'a> {
 /// A scheduling policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// The one that the thread has.
+    /// The thread's present policy.
     Keep,
     /// `SCHED_FIFO` with this priority, 1 to 99.
     Fifo(u32),
@@ -196,7 +196,7 @@ pub(crate) fn set_policy(policy: Policy, period: u64) -> Result<(), Refused> {
     const WHAT: &CStr =
         c"the policy was refused: SCHED_FIFO, SCHED_RR and SCHED_DEADLINE need root, \
         CAP_SYS_NICE or, but for the last, RLIMIT_RTPRIO";
-    /// A deadline task may start no other unless those are ordinary ones.
+    /// A deadline task may start other tasks only if they become ordinary tasks.
     const RESET_ON_FORK: u64 = 1;
     let (policy, priority, runtime) = match policy {
         Policy::Keep => return Ok(()),

@@ -31,7 +31,7 @@ const STATS_RUN_TIME: u32 = 0;
 
 /// The size of `struct bpf_prog_info`, in words of four bytes.
 const WORDS: usize = 58;
-// The indices of its fields; those of eight bytes take two words.
+// The indices of its fields. Fields of eight bytes take two words.
 const JITED_PROG_LEN: usize = 4;
 const RUN_TIME: usize = 48;
 const RUN_COUNT: usize = 50;

@@ -334,8 +334,8 @@ impl Guard {
         Ok(entries)
     }
 
-    /// The journals of other runs. Damaged ones, and those that are just being removed, count as
-    /// empty.
+    /// The journals of other runs. Damaged journals, and journals that are just being removed,
+    /// count as empty.
     fn others(&self, name: &str) -> Result<Vec<Content>, GuardError> {
         let own = self.journal.as_ref().map(Journal::path);
         let read_all = || -> io::Result<Vec<Content>> {

@@ -26,7 +26,8 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// The limit that keeps this user from having one more; `users` are the owners of those there are.
+    /// The limit that one more for this user would exceed. `users` are the owners of the existing
+    /// ones.
     pub(super) fn exceeded(
         &self,
         user: u32,

@@ -199,8 +199,8 @@ impl SideLatency<'_> {
 }
 
 impl Latency {
-    /// Returns the indices of the judged rows and their quantiles: the corrected ones where periods
-    /// were missed, since the others ignore what happened during those periods.
+    /// Returns the indices of the judged rows and their quantiles: the corrected rows where periods
+    /// were missed, because the others ignore the missed periods.
     pub(super) fn judged_rows(&self) -> Vec<(usize, f64)> {
         let corrected = self.rows.iter().any(|row| row.name.starts_with("corrected "));
         let quantile = |row: &Row| {

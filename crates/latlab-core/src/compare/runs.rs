@@ -21,7 +21,7 @@ const FEWEST_OF_A_SIDE: usize = 3;
 pub enum Method {
     /// Exactly repeatable times (counted instructions) of the same seeds: every difference is real.
     Exact,
-    /// Each run with the one that was taken next to it.
+    /// Each run with the other side's run that was taken next to it.
     Paired,
     /// All runs of one side with all of the other.
     Unpaired,

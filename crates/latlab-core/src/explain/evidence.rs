@@ -60,7 +60,7 @@ impl Segment {
         self.queue(window)?.since
     }
 
-    /// Whether the timer callback that runs here is the one that wakes the task.
+    /// Whether the timer callback that runs here wakes the task.
     pub fn is_in_waking_callback(&self, window: &Window) -> bool {
         if self.cpu != Some(window.waker_cpu) || self.phase > Phase::Runnable {
             return false;
@@ -208,8 +208,8 @@ impl Window {
         last.is_some_and(|(task, (_, _, context))| is_like_this(&task, context))
     }
 
-    /// The interrupts while the task was on the run queue of the segment, each with the task that had the CPU:
-    /// those after which the kernel checks for rescheduling again.
+    /// The interrupts while the task was on the run queue of the segment, each with the task that
+    /// had the CPU. After these interrupts the kernel checks for rescheduling again.
     fn interrupts_in_queue(
         &self,
         segment: &Segment,
@@ -290,7 +290,7 @@ fn infer_from_next(events: &[Event]) -> InterruptedContext {
     InterruptedContext::default()
 }
 
-/// When the first timer was due whose callback runs in the handler that has just begun.
+/// The due time of the first timer whose callback runs in the handler that has just begun.
 pub(super) fn expired(events: &[Event]) -> Option<Nanos> {
     let handler = events.iter().take_while(|event| event.kind != EventKind::InterruptEnd);
     { handler }.find_map(|event| match event.kind {

@@ -184,8 +184,8 @@ pub struct Waited {
 }
 
 impl Window {
-    /// Returns the waits for locks from the switch to the task until it slept, in order of time. The
-    /// end of one that ended on another CPU is not known: it lasts until the task slept.
+    /// Returns the waits for locks from the switch to the task until it slept, in order of time. If
+    /// a wait ended on another CPU, its end is not known: it lasts until the task slept.
     pub fn lock_waits(&self) -> Vec<Waited> {
         let is_own = |task: Task| task.pid == self.task.pid;
         let mut waits: Vec<Waited> = Vec::new();

@@ -130,7 +130,7 @@ impl Account {
         }
     }
 
-    /// A task is woken: a watched one, or one that has to wait for a watched one.
+    /// A task is woken: a watched task, or a task that has to wait for a watched one.
     fn wake(&mut self, task: Task, cpu: u32, at: Nanos) {
         match self.threads.get_mut(&task.pid) {
             Some(thread) => thread.wake(cpu, task, at),

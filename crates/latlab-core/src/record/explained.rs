@@ -36,7 +36,7 @@ pub struct Explained {
     /// Missing information and its reason, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub missing: Vec<String>,
-    /// What the CPU of the sample that ended the run did before it.
+    /// The activities of a CPU before the sample that ended the run: the sample's CPU.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub history: Option<History>,
     /// Where the time of threads went that were to run: of busy loops, and of watched threads that

@@ -103,7 +103,7 @@ impl Program {
     }
 
     /// The program, its libraries for this architecture, and the files that it reads. `check` gets
-    /// those that the user named before any is read.
+    /// the files that the user named, before any is read.
     pub fn files(
         &self,
         arch: &'static Arch,

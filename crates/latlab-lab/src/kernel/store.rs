@@ -266,7 +266,7 @@ impl Drop for Draft {
     }
 }
 
-/// Adds a source to those that the kernel serves.
+/// Adds a source to the sources that the kernel serves.
 pub fn serve(kernel: &Kernel, mut facts: Facts, source: Source) -> Result<()> {
     if facts.origin.serves.contains(&source) {
         return Ok(());

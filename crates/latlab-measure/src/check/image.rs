@@ -227,8 +227,8 @@ impl Image {
         frame.module != UNKNOWN && self.parts.iter().all(|part| part.name != frame.module)
     }
 
-    /// A stack that leads through functions of the user's which a run time executes: the run time's own
-    /// functions are those of a library.
+    /// If a stack leads through functions of the user's that a run time executes, the run time's
+    /// own functions count as library functions.
     pub(super) fn set_run_time_apart(&self, frames: &mut [Frame]) {
         if frames.iter().any(|frame| !frame.library && self.is_of_map(frame)) {
             for frame in frames {

@@ -123,13 +123,13 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Receives samples and windows, and explains those that are complete. Whether there are more
+    /// Receives samples and windows, and explains the complete ones. Returns whether there are more
     /// windows.
     fn step(&mut self, last: bool) -> Result<bool> {
         let now = clock::now();
         self.probes.receive_samples();
-        // Before windows are read, which takes long under load: the recorder then drops those that
-        // are not needed.
+        // Before windows are read, which takes long under load: the recorder then drops windows
+        // that are not needed.
         self.update_thresholds(now)?;
         let (windows, more) = self.probes.read_windows()?;
         self.complete_until = match (more, last) {

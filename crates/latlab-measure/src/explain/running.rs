@@ -91,7 +91,7 @@ impl RunningTasks {
         RunningTasks { events, all, threads, cpus, is_active: false }
     }
 
-    /// Watches those of these threads that count, and reads the new events.
+    /// Watches the threads that count, and reads the new events.
     pub(super) fn read(
         &mut self,
         recorder: &Recorder,

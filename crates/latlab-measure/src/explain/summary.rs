@@ -28,8 +28,8 @@ pub(super) struct Summarizer {
     has_threshold: bool,
     /// Without a threshold, the wake-ups above `least`.
     kept: Vec<ExplainedWakeUp>,
-    /// All late wake-ups; without a threshold, so far those of the latency `least`, which may be too
-    /// many to be kept.
+    /// All late wake-ups. Without a threshold, so far only wake-ups of the latency `least`: they
+    /// may be too many to keep.
     summary: Summary,
     gaps: Gaps,
     /// The least latency that is among the worst.
@@ -186,8 +186,8 @@ impl Summarizer {
         }
     }
 
-    /// Counts the kept wake-ups above a latency. Without a threshold, those of the least latency are
-    /// counted already.
+    /// Counts the kept wake-ups above a latency. Without a threshold, the wake-ups of the least
+    /// latency are counted already.
     fn count_kept(&mut self, above: Nanos) {
         if !self.has_threshold && self.least <= above {
             (self.summary, self.gaps) = (Summary::default(), Gaps::default());

@@ -125,7 +125,8 @@ impl Recovery {
         }
     }
 
-    /// A journal or their folder can't be read. Those of root are no business of other users.
+    /// A journal or the journals' folder can't be read. Journals of root are no business of other
+    /// users.
     fn failed(&mut self, path: &Path, error: &io::Error) {
         if error.kind() == io::ErrorKind::PermissionDenied && !process::is_root() {
             return;

@@ -54,8 +54,8 @@ impl Orphans {
         self.signal_until(clock::now() + patience, |_| true, Signal::KILL);
     }
 
-    /// Sends a signal to each child for which `is_due`, until all have ended or the time is over. Those
-    /// that ended children leave follow.
+    /// Sends a signal to each child for which `is_due`, until all have ended or the time is over.
+    /// The orphans of ended children follow.
     fn signal_until(&self, time: Nanos, mut is_due: impl FnMut(i32) -> bool, signal: Signal) {
         while self.are_left() && clock::now() < time {
             // A child that has ended and is not reaped keeps its ID.

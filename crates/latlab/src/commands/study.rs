@@ -190,8 +190,9 @@ impl Study {
         Ok(file)
     }
 
-    /// Refuses options that have no effect on the target of these plans. With a folder `--fresh` has
-    /// one on each, as what the folder has is measured again; on Slurm `--jobs` has one on each.
+    /// Refuses options that have no effect on the target of these plans. With a folder, `--fresh`
+    /// has an effect on every target: it measures the folder's cells again. On Slurm, `--jobs` has
+    /// an effect on every target.
     fn check_options(&self, plans: &[Vec<Plan>]) -> Result<()> {
         let Some(plan) = plans.iter().flatten().next() else { return Ok(()) };
         let (has_folder, on_slurm) = (self.out.is_some(), self.engine == Engine::Slurm);

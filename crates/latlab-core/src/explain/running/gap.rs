@@ -141,7 +141,8 @@ fn cut(spans: &mut Vec<(Nanos, Nanos)>, time: Nanos) -> Vec<(Nanos, Nanos)> {
     parts
 }
 
-/// Charges in order of time; adjacent ones of the same source are one, those of no time none.
+/// Charges in order of time. Adjacent charges of the same source are merged; empty ones are left
+/// out.
 fn charges(mut parts: Vec<(Source, (Nanos, Nanos))>) -> Vec<Charge> {
     parts.retain(|(_, (from, to))| from < to);
     parts.sort_by_key(|(_, (from, _))| *from);

@@ -133,7 +133,7 @@ fn check_single_cpu(probe: &str, why: &str) -> Result<()> {
 }
 
 impl Injector {
-    /// Returns the priority of the injecting task relative to that of the delayed thread.
+    /// Returns the priority of the injecting task relative to the delayed thread's.
     pub(super) fn priority_offset(&self) -> i32 {
         match self {
             Injector::Task(offset) => *offset,

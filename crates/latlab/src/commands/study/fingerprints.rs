@@ -68,8 +68,8 @@ impl<'a> Fingerprints<'a> {
         Ok(all_match)
     }
 
-    /// Whether a record of this plan, whose fingerprint is the present one, is of the kernel that the
-    /// target runs now. Fails if that can't be determined.
+    /// Whether a record of this plan is of the kernel that the target runs now. The record's
+    /// fingerprint is the present one. Fails if that can't be determined.
     pub(super) fn match_kernel(&mut self, plan: &Plan, record: &Record) -> Result<bool> {
         let running = match self.running.get(&plan.target) {
             Some(known) => known.clone(),
