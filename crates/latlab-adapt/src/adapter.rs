@@ -23,8 +23,8 @@ use latlab_sys::{clock, sched};
 
 /// Longest time between two steps.
 const INTERVAL: Nanos = Nanos::from_millis(100);
-/// Steps may use one part in `SHARE` of a CPU's time, except for what can't wait. The pause after a
-/// step is never longer than `LONGEST_PAUSE`.
+/// Steps may use one part in `SHARE` of a CPU's time, except for steps that can't wait. The pause
+/// after a step is never longer than `LONGEST_PAUSE`.
 const SHARE: u64 = 10;
 const LONGEST_PAUSE: Nanos = Nanos::from_secs(1);
 
@@ -71,7 +71,7 @@ impl Adapter {
     ) -> Result<Adapter> {
         let adaptation = mechanism::adaptation(names, configuration)?;
         let claim = match Claim::take(&root, "adapt") {
-            // What the other latlab has changed would look like a limitation of the machine.
+            // The changes of the other latlab would look like a limitation of the machine.
             Err(taken @ ClaimError::Taken(_)) => return Err(claim_failure(&taken)),
             claim => claim,
         };
@@ -143,9 +143,9 @@ impl Adapter {
         self.source.wait(INTERVAL, self.pause, |wake| adaptation.knows(wake));
     }
 
-    /// Makes the calling thread the one that runs the adapter. It gets a real-time policy if
-    /// real-time tasks are observed: ordinary tasks that keep all CPUs busy must not delay its
-    /// reaction to a new real-time task.
+    /// Runs the adapter in the calling thread from now on. It gets a real-time policy if real-time
+    /// tasks are observed: ordinary tasks that keep all CPUs busy must not delay its reaction to a
+    /// new real-time task.
     pub(super) fn run_in_this_thread(&mut self) {
         if self.source.is_urgent()
             && let Err(error) = sched::set_policy(Policy::Fifo(1))

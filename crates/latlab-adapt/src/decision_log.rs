@@ -36,7 +36,7 @@ impl DecisionLog {
         Ok(())
     }
 
-    /// Makes the calling thread the one that is woken when requests change.
+    /// From now on, changed requests wake the calling thread.
     pub(super) fn decide_in_this_thread(&self) {
         self.mailbox.decide_in_this_thread();
     }

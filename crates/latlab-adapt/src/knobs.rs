@@ -4,7 +4,8 @@ use latlab_mechanism::Knob;
 use latlab_sys::knob::{self, KnobState, Unreadable};
 use latlab_sys::root::Root;
 
-/// Reads the knobs called `names`. Returns those that could be read, and why others could not.
+/// Reads the knobs called `names`. Returns the readable knobs, and the reasons why others can't be
+/// read.
 pub(super) fn read(
     root: &Root,
     names: &[&'static str],

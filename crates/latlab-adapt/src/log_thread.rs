@@ -60,9 +60,9 @@ impl Logger {
         }
     }
 
-    /// Has messages wait for room in the queue and for its lock, which a preempted holder may keep for
-    /// a while: nothing is urgent any more, and every message matters. All of them wait for a second
-    /// at most.
+    /// From now on, messages wait for room in the queue and for its lock, which a preempted holder
+    /// may keep for a while. Nothing is urgent any more, and every message matters. All messages
+    /// together wait for at most a second.
     pub fn be_patient(&self) {
         if let Some(queue) = &self.0 {
             queue.patient_until.store((clock::now() + PATIENCE).0, Relaxed);
@@ -195,7 +195,7 @@ mod tests {
         wait_at_most(Duration::from_secs(10), "the reader is told of all messages", is_told);
     }
 
-    /// Number of messages that were read, and of those that were reported as dropped.
+    /// Number of messages that were read, and number of messages reported as dropped.
     fn told() -> (usize, u64) {
         let read = READ.lock().unwrap();
         let reported = |line: &String| {

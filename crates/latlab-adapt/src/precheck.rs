@@ -28,7 +28,7 @@ pub(super) fn unsupported(
     Failure::Unsupported(format!("{list}: {why}{hint}"))
 }
 
-/// Fails if none of the mechanisms can do anything here, or one would take other tasks for those of
+/// Fails if no mechanism can do anything here, or if one would mistake other tasks for tasks of
 /// this system. Otherwise returns a sentence for each limitation.
 pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> Result<Vec<String>> {
     let by_tasks = adaptation.need_task_counts();

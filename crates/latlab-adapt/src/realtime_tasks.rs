@@ -36,7 +36,7 @@ struct TaskList {
 /// event was lost, and tasks that had not ended yet when their event arrived.
 const RESCAN: Nanos = Nanos::from_millis(250);
 const RESCAN_NONE: Nanos = Nanos::from_secs(1);
-/// Scans may take this fraction of the time, as 1/N: those without an event, and all.
+/// Scans may take this fraction of the time, as 1/N: scans without an event, and all scans.
 const SHARE_WITHOUT_EVENT: u64 = 100;
 const SHARE: u64 = 10;
 
@@ -112,8 +112,8 @@ impl RealTimeTasks {
 }
 
 impl TaskList {
-    /// Replaces the tasks by those that a scan found. Where it failed they stay as they are, and the
-    /// first failure leads to a warning.
+    /// Replaces the tasks by the tasks that a scan found. If the scan failed, they stay as they
+    /// are, and the first failure leads to a warning.
     fn update(&mut self, found: io::Result<Vec<RealTimeTask>>) {
         match found {
             Ok(tasks) => self.tasks = tasks,

@@ -25,7 +25,7 @@ struct Flags {
     stop: AtomicBool,
     /// The thread has ended.
     ended: AtomicBool,
-    /// What it took is not worth a message: the daemon could not start.
+    /// Its changes are not worth a message: the daemon could not start.
     abandoned: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! What the threads of a program ask of the kernel, and how they are scheduled.
+//! Reports the requests of a program's threads to the kernel, and how the threads are scheduled.
 
 mod layout;
 
@@ -153,10 +153,10 @@ impl Checker {
         Ok(more)
     }
 
-    /// Number of events that found no room in the buffer, or came while the CPU ran the same program
-    /// for another one. Two kinds of the latter do not count, as no breach is missed for them: system
-    /// calls, since the judge leaves out the cycles of which the start or the end of one is missing,
-    /// and the ends of page faults, without which only their duration is unknown.
+    /// Number of events that found no room in the buffer, or came while the CPU ran the same
+    /// program for another event. Two kinds of the latter do not count, because no breach is
+    /// missed. System calls: the judge leaves out cycles in which the start or the end of a call is
+    /// missing. Ends of page faults: without them, only the faults' duration is unknown.
     pub fn lost(&self) -> u64 {
         let counts = |name: &str| !matches!(name, "sys_enter" | "sys_exit" | FAULT_END);
         read_u64(&self.missed, 0) + object::missed(&self.object, counts)
@@ -167,7 +167,7 @@ impl Checker {
         read_u64(&self.missed, 8)
     }
 
-    /// Names of what this kernel lacks.
+    /// Names of the events and features that this kernel lacks.
     pub fn missing(&self) -> &[String] {
         &self.missing
     }

@@ -1,4 +1,4 @@
-//! What the fuzz targets reach of this crate: the decoder of what the BPF programs send.
+//! Entry points for fuzzing: the decoder of the BPF programs' output.
 
 use crate::check::{self, Observed};
 use crate::layout::{duration, ring, window};

@@ -49,8 +49,8 @@ pub(crate) const TRACEPOINTS: &[&str] = &[
     "timer_expire_exit",
 ];
 
-/// Tracepoints of the recorder that kernels of this architecture have. arm64 has none for the timer,
-/// whose interrupt is that of a device, and none for page faults.
+/// Tracepoints of the recorder that kernels of this architecture have. arm64 has none for page
+/// faults, and none for the timer: it interrupts as a device.
 #[cfg(not(target_arch = "aarch64"))]
 pub(crate) const OF_ARCHITECTURE: &[&str] = &[
     "call_function_entry",
@@ -66,12 +66,13 @@ pub(crate) const OF_ARCHITECTURE: &[&str] = &[
 #[cfg(target_arch = "aarch64")]
 pub(crate) const OF_ARCHITECTURE: &[&str] = &["ipi_entry", "ipi_exit"];
 
-/// Programs of the recorder that trace functions of the scheduler: those by which the CPU quota of a
-/// control group takes effect. Not every kernel can trace functions.
+/// Programs of the recorder that trace functions of the scheduler: those functions throttle and
+/// unthrottle control groups by their CPU quota. Not every kernel can trace functions.
 pub(crate) const FUNCTIONS: [&str; 2] = ["tg_throttle_down", "tg_unthrottle_up"];
 
-/// Whether the kernel has that function, and the fields that say which group it is; and the task does
-/// not say itself that it waits for quota, as from Linux 6.18 on.
+/// Whether this function is to be traced: the kernel has it, and has the fields that identify the
+/// group; and the task's own state does not show that it waits for quota, as it does from Linux
+/// 6.18 on.
 pub(crate) fn needs_function(btf: &Btf<'_>, name: &str) -> bool {
     let is_there = btf.type_by_name::<Func<'_>>(name).is_some();
     let can = is_there && has_member(btf, "cfs_rq", "tg") && has_member(btf, "rq", "cpu");
@@ -94,11 +95,10 @@ pub(crate) fn is_non_preemptible() -> bool {
     !matches!(model.as_deref(), Some("rt" | "full" | "lazy"))
 }
 
-/// Programs that tell nothing new where [timers expire in the local timer
+/// Redundant programs on kernels whose [timers expire in the local timer
 /// interrupt](has_local_timer).
 const IMPLIED: [&str; 2] = ["hrtimer_expire_exit", "local_timer_entry"];
-/// Programs that tell nothing on a single CPU: of interrupts by other CPUs, and of tasks that go to
-/// them.
+/// Programs that are useless with one CPU: inter-processor interrupts and migrations.
 const BETWEEN_CPUS: [&str; 10] = [
     "call_function_entry",
     "call_function_exit",
@@ -112,12 +112,12 @@ const BETWEEN_CPUS: [&str; 10] = [
     "sched_wakeup",
 ];
 
-/// Programs that tell what a task does after the switch to it, where its latency may go on.
+/// Programs that follow a task after it was switched in: part of its latency may come later.
 const AFTER_SWITCH: [&str; 4] =
     ["contention_begin", "contention_end", "page_fault_user", PAGE_FAULTS];
 
-/// Whether a program can tell anything on this machine. `later`: latencies are judged when the task
-/// sleeps again.
+/// Whether a program is of use on this machine. `later`: latencies are judged when the task sleeps
+/// again.
 pub(crate) fn is_of_use(name: &str, local_timer: bool, cpus: usize, later: bool) -> bool {
     let implied = local_timer && IMPLIED.contains(&name);
     let no_other_cpu = cpus == 1 && BETWEEN_CPUS.contains(&name);
@@ -125,8 +125,8 @@ pub(crate) fn is_of_use(name: &str, local_timer: bool, cpus: usize, later: bool)
     !implied && !no_other_cpu && !too_late
 }
 
-/// Whether the scheduler's own account tells what this program would tell of a task that is switched in:
-/// when it was put on the run queue.
+/// Whether the scheduler's own accounting gives the enqueue time that this program would record for
+/// a task that is switched in.
 pub(crate) fn is_accounted(name: &str, btf: &Btf<'_>) -> bool {
     let accounts = [("sched_info", "last_queued"), ("sched_entity", "cfs_rq")];
     name == "sched_wakeup" && accounts.iter().all(|(of, member)| has_member(btf, of, member))
@@ -160,8 +160,8 @@ pub(crate) fn has_member(btf: &Btf<'_>, name: &str, member: &str) -> bool {
     offset(btf, name, member).is_some()
 }
 
-/// The offset of a member in a struct of the kernel, in bytes; that of a bit field is the offset of its
-/// first byte.
+/// The offset of a member in a struct of the kernel, in bytes. For a bit field it is the offset of
+/// the field's first byte.
 fn offset(btf: &Btf<'_>, name: &str, member: &str) -> Option<u32> {
     let found = btf.type_by_name::<Struct<'_>>(name)?;
     let attr = found.iter().find(|one| one.name == Some(OsStr::new(member)))?.attr;

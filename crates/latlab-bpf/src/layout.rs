@@ -21,7 +21,7 @@ pub(crate) const FILTER: u32 = 8192;
 /// Size of a `struct wake` in bytes, with which a window begins.
 const WAKE: usize = 784;
 const EVENT: usize = 64;
-/// The PID of an event whose task is that of the event before.
+/// The PID of an event that has the same task as the event before.
 const SAME: u32 = u32::MAX;
 /// The kind of an event that is a timer interrupt with its first callback.
 const EXPIRY: u8 = 17;
@@ -189,9 +189,9 @@ pub(crate) fn ring(bytes: &[u8]) -> Vec<Event> {
     ring_after(bytes, 0, Nanos::MAX).events
 }
 
-/// Decodes of a `struct ring` the complete events after the first `seen` and those shortly before: some
-/// may have been incomplete then, and those after them need their task and stolen time. Those after `until`
-/// are left to the next call.
+/// Decodes the complete events of a `struct ring` after the first `seen`, and a few before. The
+/// earlier events may have been incomplete at the last call, and later events take their task and
+/// stolen time from them. Events after `until` are left to the next call.
 pub(crate) fn ring_after(bytes: &[u8], seen: u64, until: Nanos) -> Latest {
     let written = Reader(bytes).u64();
     let kept = written.saturating_sub(EVENTS - OLDEST);
@@ -209,7 +209,7 @@ pub(crate) fn ring_after(bytes: &[u8], seen: u64, until: Nanos) -> Latest {
     Latest { events, seen: next, torn: kept > seen }
 }
 
-/// The events of slots that tell of one or two.
+/// Flattens slots that hold one or two events.
 fn both(slots: impl Iterator<Item = (Event, Option<Event>)>) -> Vec<Event> {
     slots.flat_map(|(first, second)| [Some(first), second]).flatten().collect()
 }
@@ -221,8 +221,8 @@ fn in_order(events: &mut Vec<Event>) {
     stolen_since_previous(events);
 }
 
-/// Gives events that do not name their task that of the event before. The first ones are dropped
-/// where none does.
+/// Gives each event without a task the task of the event before. Events before the first task are
+/// dropped.
 fn name_tasks(events: &mut Vec<Event>) {
     let mut current = None;
     events.retain_mut(|event| {
@@ -311,8 +311,8 @@ impl Reader<'_> {
         all.into_iter().take(depth).collect()
     }
 
-    /// Decodes an event, and what it says of another one at the same moment or before; none if its
-    /// sequence number is not the expected one.
+    /// Decodes an event, and a second event (at the same moment or earlier) if the slot holds one.
+    /// None if the sequence number is not the `expected` one.
     fn event(&mut self, expected: u32) -> Option<(Event, Option<Event>)> {
         let seq = self.u32();
         let [kind, flag] = self.take();
@@ -383,7 +383,7 @@ fn called(task: Task, rest: &[u8; 24]) -> EventKind {
     EventKind::Called(Call { function, sender, cpu })
 }
 
-/// The first callback of an interrupt, of which the event tells.
+/// The event of the first timer callback in an interrupt.
 fn timer(rest: &[u8; 24]) -> EventKind {
     let mut read = Reader(rest);
     let [function, _ip, due] = [(); 3].map(|()| read.u64());

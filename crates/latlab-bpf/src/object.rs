@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Cost of a BPF program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramCost {
-    /// Name of the program, which is that of its tracepoint.
+    /// Name of the program: the name of its tracepoint.
     pub name: String,
     /// Number of runs while runs were counted.
     pub runs: u64,

@@ -34,8 +34,8 @@ pub enum Detail {
     Full,
     /// All. Latencies end at the switch to the task.
     UntilSwitch,
-    /// Those while a watched task waits for the CPU, which cost least. Latencies end at the switch
-    /// to the task.
+    /// Only switches while a watched task waits for the CPU: the cheapest. Latencies end at the
+    /// switch to the task.
     Sparse,
     /// All, and each interrupt from its entry on, whether it expires timers or not: for tasks that do
     /// not sleep. Latencies end at the switch to the task.
@@ -92,7 +92,7 @@ pub struct Latest {
     pub events: Vec<Event>,
     /// Number of entries that the CPU had written up to then, to be asked for the next ones.
     pub seen: u64,
-    /// Whether entries between those seen before and these were overwritten.
+    /// Whether entries between the ones seen before and these were overwritten.
     pub torn: bool,
 }
 
@@ -189,8 +189,8 @@ impl Recorder {
         Ok(task.unwrap_or_default().first_chunk().map_or(0, |pid| u32::from_ne_bytes(*pid)))
     }
 
-    /// Sets the latency from which on a wake-up is late, for wake-ups from now on and for those not
-    /// yet read.
+    /// Sets the latency from which on a wake-up is late: for wake-ups from now on, and for recorded
+    /// wake-ups that are not yet read.
     pub fn set_threshold(&self, threshold: Nanos) -> io::Result<()> {
         // One at a time: the programs and the reader get the same.
         let mut received = lock(&self.received);

@@ -23,8 +23,7 @@ pub enum RecorderError {
         /// Names of the missing capabilities, followed by "is" or "are".
         missing: String,
     },
-    /// The process is not in the initial PID namespace, so that its PIDs are not those of the
-    /// kernel.
+    /// The process is not in the initial PID namespace, so its PIDs differ from the kernel's.
     #[error(
         "this process runs in a container or another PID namespace, where tasks have other PIDs \
          than the kernel reports: run outside of it, or give the container the host's PID \

@@ -150,7 +150,7 @@ fn total_time(object: &Object) -> Nanos {
     object::programs(object).fold(Nanos(0), |sum, (_, program)| sum + program.time)
 }
 
-/// Returns `struct places`: what tells interrupts from tasks.
+/// Returns `struct places`, by which interrupts are distinguished from tasks.
 fn places(btf: &Btf<'_>) -> Result<[u32; 3], RecorderError> {
     if !TRACEPOINTS.iter().all(|name| has_tracepoint(btf, name)) {
         return Err(RecorderError::MissingFeature("scheduler and softirq tracepoints"));

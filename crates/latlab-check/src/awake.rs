@@ -8,7 +8,7 @@ use super::rule::Rule;
 use super::wait::DEADLINE;
 use latlab_core::time::Nanos;
 
-/// What a thread did since it last slept, and the time without sleep in which it ran longest.
+/// A thread's activity since it last slept, and the stretch without sleep in which it ran longest.
 #[derive(Debug, Default)]
 pub(super) struct Awake {
     current: Option<Stretch>,
@@ -38,8 +38,8 @@ enum Since {
     Replaced(Nanos, Option<Held>),
 }
 
-/// Time on the CPU without sleep from which on a thread is busy: what the kernel leaves to real-time tasks of
-/// each second by default (`sched_rt_runtime_us`, and the fair server).
+/// A thread is busy if it runs this long without sleep: the part of each second that the kernel
+/// leaves to real-time tasks by default (`sched_rt_runtime_us`, and the fair server).
 const BUSY: Nanos = Nanos::from_millis(950);
 
 impl Awake {

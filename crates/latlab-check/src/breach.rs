@@ -26,7 +26,8 @@ pub struct Breach {
     pub last: u64,
     /// Time that the longest took; 0 if it is unknown or there is none.
     pub longest: Nanos,
-    /// The task that held what the thread waited for, or woke it, in the longest.
+    /// The task of the longest breach: it held the resource that the thread waited for, or woke the
+    /// thread.
     pub held: Option<Held>,
 }
 
@@ -63,7 +64,7 @@ pub(super) struct Moment {
 #[derive(Debug, Default)]
 pub(super) struct Breaches {
     complete: Vec<Breach>,
-    /// Those of the cycle in progress.
+    /// Breaches of the cycle in progress.
     pending: Vec<Breach>,
     /// Number of breaches that were not kept.
     left_out: u64,

@@ -168,8 +168,8 @@ pub fn takes_file(call: &str) -> bool {
     MOVING.contains(&call) || ON_FILE.contains(&call)
 }
 
-/// The rule that a system call in a cycle breaches even if it does not sleep, and what the call is
-/// about.
+/// The rule that a system call in a cycle breaches even if it does not sleep, and the subject of
+/// the breach.
 pub(super) fn rule(kind: &EventKind) -> Option<(Rule, String)> {
     let EventKind::Enter { call, arguments, file, .. } = kind else { return None };
     let subject = || name(kind);
@@ -224,7 +224,7 @@ pub fn waits_for_data(call: &str) -> bool {
     ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"].contains(&call)
 }
 
-/// The process at the other end of what the call is on, whose data it waits for, if that is known.
+/// The peer process whose data the call waits for, if it is known.
 pub(super) fn peer(kind: &EventKind) -> Option<Held> {
     match kind {
         EventKind::Enter { call, file: Some(file), .. } if waits_for_data(call) => file.peer,
@@ -248,8 +248,9 @@ pub(super) fn lock(kind: &EventKind) -> Option<String> {
     Some(holder.map_or(place.clone(), |holder| format!("{place} held by {holder}")))
 }
 
-/// The rule that a call with this stack breaches, given the one that it breaches without: `malloc` of glibc
-/// changes the protection of memory where it enlarges the heap of a thread.
+/// The rule that a call with this stack breaches, where `rule` is the rule without regard to the
+/// stack: `malloc` of glibc changes the protection of memory where it enlarges the heap of a
+/// thread.
 pub(super) fn rule_with_stack(rule: Rule, subject: &str, stack: &[Frame]) -> Rule {
     let allocates = |frame: &Frame| {
         let name = frame.function.as_deref().unwrap_or_default();

@@ -20,9 +20,9 @@ pub(super) struct Cycle {
     pub(super) start: Nanos,
     /// Time for which the thread was not on its CPU.
     pub(super) away: Nanos,
-    /// Number of its page faults of which the end was not reported.
+    /// Number of its page faults whose end was not reported.
     pub(super) faults_without_end: u64,
-    /// What took its time, besides the program, in the order in which that ended.
+    /// Consumers of its time besides the program, in order of their ends.
     pub(super) parts: Vec<Part>,
     /// Its parts by the marks of the program.
     pub(super) marks: Marks,
@@ -37,7 +37,7 @@ pub(super) struct Part {
     pub(super) to: Nanos,
     /// Its time without the parts within it.
     pub(super) own: Nanos,
-    /// What it was.
+    /// Its kind.
     pub(super) what: What,
     /// The rule that it breached.
     pub(super) rule: Option<Rule>,
@@ -45,7 +45,7 @@ pub(super) struct Part {
     pub(super) stack: Option<StackId>,
 }
 
-/// What a part of a cycle was.
+/// The kind of a part of a cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// Another task had the CPU.

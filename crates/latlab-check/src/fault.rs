@@ -27,7 +27,8 @@ pub(super) struct Fault {
 #[derive(Debug, Default)]
 pub(super) struct WithoutEnd(Vec<Fault>);
 
-/// Largest number of faults without an end of which one may turn out to have ended in a signal.
+/// Largest number of kept faults without an end. One of these may turn out to have ended in a
+/// signal.
 const KEPT: usize = 16;
 /// A stack grows by less than this below its pointer, and is not larger than this above it.
 const STACK: u64 = 1 << 20;

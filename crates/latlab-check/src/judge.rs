@@ -30,8 +30,8 @@ pub struct Judge {
     left_out: u64,
 }
 
-/// Largest number of threads that have exited and are kept for the report. Of others, those are kept
-/// that breached a rule which no other has: the verdict depends on it.
+/// Largest number of threads that have exited and are kept for the report. Beyond that, only
+/// threads are kept that breached a rule which no other thread has: the verdict depends on it.
 const MOST: usize = 1000;
 
 impl Judge {
@@ -89,8 +89,8 @@ impl Judge {
         }
     }
 
-    /// A real-time thread has run for a part of this time. If it has caused no event, as one that has its
-    /// CPU for itself, it has not slept.
+    /// A real-time thread has run for a part of this time. If it has caused no event, it has not
+    /// slept: for example, it has its CPU for itself.
     pub fn add_silent(&mut self, thread: Thread, (from, to): (Nanos, Nanos), ran: Nanos) {
         let mut silent = Watched::new(thread, self.terms);
         silent.run_silently(from, to, ran);
@@ -268,8 +268,8 @@ impl super::thread::Cyclic {
     }
 }
 
-/// What is wrong with the locks of a process's memory: nothing is locked, or not what it had mapped when it
-/// locked some.
+/// Why the memory of a process is not locked as it should be: nothing is locked, or not all that
+/// was mapped before the locking call.
 fn not_locked(locks: Locks, memory: Option<Memory>) -> Option<String> {
     if !locks.any && !locks.future {
         return Some("no memory is locked".to_owned());

@@ -26,8 +26,9 @@ const MANGLED: [&str; 11] = [
 /// Operators that C++'s standard library defines outside of its namespace.
 const OPERATORS: [&str; 2] = ["operator new", "operator delete"];
 
-/// Whether a function is one of such a library. `folder` is that of its source, if it is known: it then
-/// decides, except for Boost, whose folder may have any name. Without it, the function's name decides.
+/// Whether a function is one of such a library. `folder` is the folder of its source, if that is
+/// known. The folder then decides, except for Boost: its folder may have any name. Without a
+/// folder, the function's name decides.
 pub fn is_of_library(function: &str, folder: Option<&str>) -> bool {
     let own = qualified(function);
     let is_in = |names: &[&str]| names.iter().any(|name| own.starts_with(name));
@@ -48,7 +49,8 @@ fn is_folder_of_library(folder: &str) -> bool {
         || parts.windows(2).any(|pair| is_of_headers(pair[0], pair[1]))
 }
 
-/// Whether a folder in another is that of the headers of a library: `c++/12`, `c++/v1`, `include/boost`.
+/// Whether the folder `inner` in `outer` has the headers of a library: `c++/12`, `c++/v1`,
+/// `include/boost`.
 fn is_of_headers(outer: &str, inner: &str) -> bool {
     let is_version = inner == "v1" || inner.starts_with(|first: char| first.is_ascii_digit());
     outer == "c++" && is_version || outer == "include" && inner == "boost"

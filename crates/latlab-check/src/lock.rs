@@ -1,12 +1,13 @@
-//! Locks of user space: which kind a wait of `futex(2)` is for, and who holds it. Their memory tells both.
+//! User-space locks: the kind of lock that a `futex(2)` call waits for, and the holder. Both are
+//! read from the lock's memory.
 
 use super::breach::Held;
 use super::wait::{inherits, is_mutex, is_wait};
 
-/// A lock that a thread waits for, as far as its memory tells.
+/// A lock that a thread waits for, as far as the lock's memory shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
-    /// For a read-write lock of glibc, as that of `std::shared_mutex`: who holds it.
+    /// The holder, for a read-write lock of glibc (`std::shared_mutex` has one).
     pub read_write: Option<ReadWrite>,
     /// ID of the thread that holds it, in the PID namespace of the process.
     pub owner: Option<u32>,
@@ -28,7 +29,8 @@ pub const WORDS: usize = 8;
 const OWN: usize = 3;
 
 impl Lock {
-    /// The lock of a call of `futex(2)` with these arguments; `words` are those around its first.
+    /// The lock of a call of `futex(2)` with these arguments; `words` are the words of memory
+    /// around the address in its first argument.
     pub fn of(arguments: &[u64; 6], words: &[u32; WORDS]) -> Lock {
         /// The ID of the owner in a futex that inherits priority (`FUTEX_TID_MASK`).
         const OWNER: u32 = 0x3fff_ffff;
@@ -45,9 +47,10 @@ impl Lock {
     }
 }
 
-/// Whether a wait is one for a read-write lock of glibc (`struct __pthread_rwlock_arch_t`): who holds it, and
-/// the thread that writes. A thread waits there for one of two words, each of which has its bit for waiters
-/// set: the phase, until it reads (1) or writes (0), and the one for which writers wait (1).
+/// The holder of a read-write lock of glibc (`struct __pthread_rwlock_arch_t`), and the thread that
+/// writes. None if the wait is for another kind of lock. A thread waits on one of two words, whose
+/// bit for waiters is set: the phase, where a thread that is to read waits at 1 and one that is to
+/// write at 0, or the word of writers (1).
 fn read_write(arguments: &[u64; 6], words: &[u32; WORDS]) -> Option<(ReadWrite, u32)> {
     const WAITERS: u64 = 2;
     /// Flags of the number of readers: it is the phase of a writer, and a writer has or awaits the lock.

@@ -1,4 +1,4 @@
-//! How far the cycles of a thread stay below their budget, and what that says about later ones.
+//! The margin of a thread's cycles below their budget, and a bound for later cycles.
 
 #![expect(clippy::cast_precision_loss, reason = "counts and times of a check are far below 2^53")]
 
@@ -55,7 +55,8 @@ fn one_in(share: f64) -> u64 {
     (1.0 / share) as u64
 }
 
-/// The largest probability with which as few events as these in so many trials have that of the doubt.
+/// The largest probability of an event for which so few `events` in so many `trials` are as
+/// probable as `DOUBT`.
 fn upper(events: u64, trials: u64) -> f64 {
     if events >= trials {
         return 1.0;

@@ -41,7 +41,7 @@ pub(super) struct Ended {
     pub(super) id: i64,
     pub(super) from: Nanos,
     pub(super) to: Nanos,
-    /// Time on the CPU, with that of the parts within it.
+    /// Time on the CPU, including the parts within it.
     pub(super) running: Nanos,
 }
 

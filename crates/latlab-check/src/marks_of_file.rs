@@ -19,8 +19,8 @@ const ARGUMENTS: [&[u8]; 2] = [b"8@%rdi -8@%rsi", b"8@x0 -8@x1"];
 const TYPE: u32 = 3;
 const OWNER: &[u8] = b"stapsdt";
 
-/// Reads the notes of a section of a file for this byte order. Those of other owners or providers than
-/// latlab are skipped; a damaged one ends the section.
+/// Reads the notes of a section of a file for this byte order. Notes of other owners or providers
+/// than latlab are skipped; a damaged note ends the section.
 pub fn marks_of_file(section: &[u8]) -> Vec<MarkOfFile> {
     let (mut rest, mut marks) = (section, Vec::new());
     while let Some((kind, owner, content)) = next_note(&mut rest) {

@@ -3,8 +3,8 @@
 use super::mapping::Mapping;
 use std::fmt;
 
-/// The memory of a process that the kernel holds in RAM, in bytes. Memory that no lock holds for, as that of
-/// devices, is not part of it.
+/// The memory of a process that the kernel holds in RAM, in bytes. Memory that can't be locked,
+/// such as device memory, is not part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Locked memory.
@@ -40,8 +40,8 @@ impl Memory {
         memory
     }
 
-    /// The memory by the counters in the text of `/proc/PID/status`, if they tell: nothing is locked, or
-    /// everything is.
+    /// The memory by the counters in the text of `/proc/PID/status`. None unless the counters
+    /// suffice: nothing is locked, or everything is.
     pub fn of_counters(status: &str) -> Option<Memory> {
         /// More than the mappings of the kernel's own code, which can't be locked.
         const REST: u64 = 64 << 10;
@@ -72,7 +72,8 @@ impl Memory {
         }
     }
 
-    /// What is not locked of that which was mapped before later mappings, if something is.
+    /// The lack of locked memory, in words. None if the program's own file is locked: only later
+    /// mappings may then be unlocked.
     pub(super) fn lack(&self) -> Option<String> {
         let (locked, all) = (Size(self.locked), Size(self.locked + self.unlocked));
         match (self.has_locked_program, self.locked) {

@@ -8,7 +8,7 @@ use latlab_core::time::Nanos;
 
 /// The time of the program itself.
 const PROGRAM: &str = "program";
-/// The same with that of page faults whose duration is not known.
+/// The time of the program, including page faults of unknown duration.
 const PROGRAM_OR_FAULT: &str = "program-or-fault";
 
 fn is_of_program(cause: &str) -> bool {
@@ -18,8 +18,8 @@ fn is_of_program(cause: &str) -> bool {
 /// The name of the user's function on a stack.
 pub(super) type PlaceOf<'a> = dyn FnMut(StackId) -> Option<String> + 'a;
 
-/// The parts of a cycle: that until it ran, those of the program, and all others. The own times add
-/// up to the response time.
+/// The parts of a cycle: the part until it ran, the program's parts, and all others. The own times
+/// add up to the response time.
 pub(super) fn parts(finished: &Finished, place_of: &mut PlaceOf<'_>) -> Vec<CyclePart> {
     let cycle = &finished.cycle;
     let (latency, response) = (finished.latency(), finished.response());

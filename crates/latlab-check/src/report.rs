@@ -18,9 +18,9 @@ pub struct Report {
     /// What is wrong with threads as a whole, outside of cycles.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub findings: Vec<Finding>,
-    /// Those without a cycle, which are not judged.
+    /// Threads without a cycle. They are not judged.
     pub without_cycle: Vec<String>,
-    /// Those of which all cycles are in the warm-up, which are not judged.
+    /// Threads whose cycles are all in the warm-up. They are not judged.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub in_warm_up: Vec<String>,
     /// Events that were received.
@@ -126,7 +126,7 @@ pub struct PartsReport {
     pub left_out: u64,
 }
 
-/// A part of cycles. One that contains others includes their time.
+/// A part of cycles. Its time includes the parts within it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartReport {
     /// Its name.
@@ -243,8 +243,8 @@ pub struct BreachReport {
     pub place: Option<String>,
     /// How often.
     pub count: u64,
-    /// The part of the cycle in which it happened, by the marks of the program; of an overrun, the one
-    /// that ran when the cycle had to end.
+    /// The part of the cycle in which it happened, by the marks of the program. For an overrun: the
+    /// part that ran when the cycle had to end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub part: Option<String>,
     /// Time of the first from the start of its cycle.
@@ -255,7 +255,8 @@ pub struct BreachReport {
     pub last: u64,
     /// Time that the longest took; 0 if unknown.
     pub longest: Nanos,
-    /// The task that held what the thread waited for, or woke or replaced it.
+    /// The task that held the resource that the thread waited for, or that woke or replaced the
+    /// thread.
     pub by: Option<String>,
     /// The stack, the innermost function first.
     pub stack: Vec<Frame>,
@@ -322,7 +323,7 @@ impl Report {
         }
     }
 
-    /// What was not seen, where it is so much that breaches may be missing: a sentence each.
+    /// The gaps of the check that are large enough to hide breaches, a sentence each.
     pub fn unseen(&self) -> impl Iterator<Item = String> {
         let events = self.events.saturating_add(self.lost);
         let lost = (self.lost > events / LOST)

@@ -42,7 +42,7 @@ pub enum Asked {
     Memory(Option<u64>),
 }
 
-/// What the kernel asks for before it grants a request.
+/// The rights that the kernel checks before it grants a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "the kernel asks for each on its own")]
 pub struct Rights {

@@ -141,7 +141,8 @@ impl Rule {
         self.about().3
     }
 
-    /// What a breach with this subject means, and what to do: not for all of a rule it is the same.
+    /// What a breach with this subject means, and what to do. Both may differ among the breaches of
+    /// one rule.
     pub(super) fn meaning_and_remedy(self, subject: &str) -> (&'static str, &'static str) {
         match self {
             Rule::Fault if subject.contains("(copy on write)") => COPY_ON_WRITE,

@@ -42,7 +42,7 @@ impl Spins {
         match &event.kind {
             EventKind::Enter { call, .. } => {
                 self.start = may_wait(&event.kind).then(|| (event.at, event.kind.clone()));
-                // What was there for a poll is read.
+                // The data that a poll found are read.
                 let other = self.start.is_none() && super::takes_file(call);
                 if other && self.current.as_ref().is_some_and(|run| is_poll(run.call)) {
                     self.end();

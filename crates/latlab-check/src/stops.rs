@@ -30,8 +30,8 @@ impl Stops {
         }
     }
 
-    /// Whether a stop delayed a cycle: it fell into its time, or the cycle began late after one that it had
-    /// delayed.
+    /// Whether a stop delayed a cycle: the stop fell into the cycle, or the cycle began late after
+    /// a delayed one.
     pub(super) fn delayed(&mut self, finished: &Finished) -> bool {
         let cycle = &finished.cycle;
         let within = self.last.is_some_and(|(from, to)| from < finished.end && cycle.due < to);
@@ -41,7 +41,7 @@ impl Stops {
         self.behind
     }
 
-    /// What the report has of them; none if there were none.
+    /// The stops for the report; none if there were none.
     pub(super) fn report(&self) -> Option<StopsReport> {
         let (longest, by) = self.longest?;
         let (count, total, cycles) = (self.count, self.total, self.cycles);

@@ -1,4 +1,4 @@
-//! One thread and a wait: judges what happens from the end of one such wait to the start of the next.
+//! Judges the cycles of one thread: each lasts from the end of a wait to the start of the next.
 
 mod absence;
 
@@ -30,7 +30,7 @@ pub(super) struct Terms {
     pub(super) any_policy: bool,
 }
 
-/// A thread whose cycle is that of a wait.
+/// A thread whose cycle starts at the end of this wait.
 #[derive(Debug)]
 pub(super) struct Cyclic {
     pub(super) thread: Thread,
@@ -39,7 +39,7 @@ pub(super) struct Cyclic {
     pub(super) breaches: Breaches,
     pub(super) cycles: u64,
     pub(super) overruns: u64,
-    /// Cycles of which an event was not reported.
+    /// Cycles left out because an event is missing.
     pub(super) left_out: u64,
     /// Cycles of the warm-up.
     pub(super) warmed_up: u64,
@@ -64,7 +64,8 @@ pub(super) struct Cyclic {
     pub(super) locks: Locks,
     /// Stack of the wait.
     pub(super) wait_stack: Option<StackId>,
-    /// The relative time that was last waited for, and how often it was that of the wait before.
+    /// The relative time of the last wait, and how often a wait had the same time as the one
+    /// before.
     asked: Nanos,
     repeated: u64,
     /// Cycles that ended with a wait for a time on the wall clock.
@@ -174,8 +175,8 @@ impl Cyclic {
         }
     }
 
-    /// Whether the thread sleeps for the same time in most cycles. One that computes what is left of
-    /// its period sleeps for another time in each, and does not drift.
+    /// Whether the thread sleeps for the same time in most cycles. A thread that computes the rest
+    /// of its period sleeps for a different time in each cycle, and does not drift.
     pub(super) fn drifts(&self) -> bool {
         matches!(self.wait, Wait::Time { absolute: false, .. }) && 2 * self.repeated >= self.cycles
     }
@@ -268,11 +269,11 @@ impl Cyclic {
         Some(format!("time-out of {} of {whole}", call::place(&call.kind)))
     }
 
-    /// Leaves the current cycle out, or the one that begins: the start or the end of a system call, or
-    /// both, were not reported, so that its times are not known. The kernel runs no program of a
-    /// tracepoint while it runs that program for another task of the CPU, which real-time threads may
-    /// preempt in it (on Linux 7.3 with PREEMPT_RT). It reports all context switches: these can't be
-    /// preempted.
+    /// Leaves out the current cycle, or the cycle that begins. The start or the end of a system
+    /// call is missing, or both, so the times of the cycle are not known. The kernel runs no
+    /// program of a tracepoint while it runs that program for another task of the CPU, which
+    /// real-time threads may preempt in it (on Linux 7.3 with PREEMPT_RT). It reports all context
+    /// switches: these can't be preempted.
     fn leave_out(&mut self, begins: bool) {
         if self.is_warm_up() {
             return self.skip_cycle();
@@ -335,7 +336,8 @@ impl Cyclic {
         // The wait of a condition is on it only where it has a time.
         let on_wall_clock = self.wait.is_on_wall_clock() || wait::is_on_wall_clock(kind);
         self.on_wall_clock += u64::from(on_wall_clock);
-        // A relative time begins with the wait: it does not tell when the cycle had to end.
+        // A relative time begins with the wait, so the deadline of the cycle can't be computed from
+        // it.
         let is_absolute = matches!(self.wait, Wait::Time { absolute: true, .. });
         let next = wait::due(self.wait, at, kind).filter(|_| is_absolute);
         self.finish_cycle(at, next, stack(kind));
@@ -415,7 +417,7 @@ impl Cyclic {
         }
     }
 
-    /// Adds an explained wake-up to the cycles that are kept, and keeps it for the one in progress.
+    /// Adds an explained wake-up to the kept cycles, and keeps it for the cycle in progress.
     pub(super) fn explain(&mut self, wake_up: &WakeUp) {
         for finished in self.overran.iter_mut().chain(&mut self.worst) {
             finished.add(wake_up);
@@ -471,15 +473,15 @@ impl Cyclic {
         }
     }
 
-    /// Time of the call in progress, if there is one, was that of a page fault.
+    /// Attributes `time` of the call in progress, if there is one, to a page fault.
     pub(super) fn leave_to_fault(&mut self, time: Nanos) {
         if let Some(call) = &mut self.call {
             call.away = call.away + time;
         }
     }
 
-    /// Whether a sleep that begins is that of a call that was not reported: it is in none, or a sleep
-    /// until a time that is over, which has ended.
+    /// Whether a sleep that begins belongs to an unreported call: no call or page fault is in
+    /// progress, or the call in progress has slept until its time, which is over.
     fn sleeps_in_missing_call(&self, at: Nanos) -> bool {
         let Some(call) = &self.call else { return self.fault.is_none() };
         let due = wait::due(self.wait, call.at, &call.kind).filter(|_| call.is_cycle_wait);

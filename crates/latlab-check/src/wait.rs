@@ -79,7 +79,7 @@ impl Wait {
         }
     }
 
-    /// Order in which waits are taken for that of the cycle: a timer before anything else.
+    /// Order in which waits are chosen as the wait of the cycle: a timer before anything else.
     pub(super) fn rank(self) -> u8 {
         match self {
             Wait::Period | Wait::Time { .. } | Wait::Timer { .. } | Wait::Signal => 0,
@@ -101,8 +101,8 @@ impl Wait {
         matches!(self, Wait::Timer { .. } | Wait::Read { .. })
     }
 
-    /// Whether it is known when its cycles are due. A thread of `SCHED_DEADLINE` is runnable all the time: no
-    /// event tells when its next period begins.
+    /// Whether it is known when its cycles are due. A thread of `SCHED_DEADLINE` is runnable all
+    /// the time: no event marks the start of its next period.
     pub(super) fn tells_due(self) -> bool {
         self != Wait::Period
     }

@@ -8,9 +8,9 @@ use std::str::FromStr;
 /// default, all cycles are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WarmUp {
-    /// Those that begin within this time of the start of the first.
+    /// Cycles that begin within this time from the start of the first.
     For(Nanos),
-    /// That many.
+    /// This number of cycles.
     Cycles(u64),
 }
 

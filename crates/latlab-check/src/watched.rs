@@ -1,5 +1,5 @@
-//! A thread and the waits that may be that of its cycle. It is judged by each of them from the first one
-//! on, as the right one may be known only at the end.
+//! A thread and the candidates for the wait of its cycle. It is judged by every candidate from the
+//! first wait on: the right candidate may be known only at the end.
 
 use super::awake::Awake;
 use super::event::{Event, EventKind, StackId, Thread};
@@ -32,14 +32,14 @@ pub(super) struct Watched {
 struct Candidate {
     /// How often it waited.
     count: u64,
-    /// The same, and how often those waited whose place it took.
+    /// The count, plus the weight of the candidate that it replaced.
     weight: u64,
     cyclic: Cyclic,
     start: Start,
 }
 
-/// Whether the waits so far are those of the start of a program, which come from other places than those of
-/// its loop.
+/// Whether the waits so far belong to the start of a program: they come from other places than the
+/// waits of its loop.
 #[derive(Debug, Default)]
 struct Start {
     is_over: bool,
@@ -51,20 +51,20 @@ struct Start {
     judge: Option<Box<Cyclic>>,
 }
 
-/// Smallest number of waits that make a cycle, and of those for a futex, for which threads also wait as they
-/// start and end.
+/// Smallest number of waits that make a cycle. For a futex it is larger: threads also wait for one
+/// as they start and end.
 const FEWEST: u64 = 3;
 const FEWEST_FUTEX: u64 = 10;
-/// Number of waits in a row from one place that are those of a loop.
+/// Number of waits in a row from one place that make a loop.
 const LOOP: u64 = 5;
 /// Largest number of waits of a start.
 const START: u64 = 100;
 /// A wait is rare if it is less than this part of the most frequent one.
 const RARE: u64 = 20;
-/// Largest number of files by whose waits a thread is judged: those for which it waits most. One that is
-/// not among them takes the place of the one with the least weight, and its weight. So the files of a
-/// loop soon have more weight than those for which the thread waited before ("space saving": Metwally,
-/// Agrawal, El Abbadi 2005).
+/// A thread is judged by its waits for at most this many files: the files for which it waits most.
+/// A further file replaces the file with the least weight, and inherits that weight. So the files
+/// of a loop soon outweigh the files of earlier waits ("space saving": Metwally, Agrawal, El Abbadi
+/// 2005).
 const FILES: usize = 4;
 
 impl Candidate {
@@ -230,7 +230,7 @@ impl Watched {
         self.candidates = best.into_iter().collect();
     }
 
-    /// The wait of the cycle: of those that are not rare, the one with the best rank.
+    /// The wait of the cycle: the one with the best rank among the waits that are not rare.
     fn best(&self) -> Option<usize> {
         let most = self.candidates.iter().map(|candidate| candidate.count).max()?;
         let all = self.candidates.iter().enumerate();

@@ -5,9 +5,9 @@
 //!
 //! > L = max(D_ST, D_POID) + D_PAIE + D_PSD + I_NMI(L) + I_IRQ(L), the least positive solution.
 //!
-//! The latency of a probe begins earlier and ends later than that of the paper, so two terms are
-//! added: the timer's resolution, and the way back to the program. The bound is one of what was
-//! observed, not of what the kernel can do.
+//! A probe's latency begins earlier and ends later than the paper's, so two terms are added: the
+//! timer's resolution, and the way back to the program. The bound holds for the observed sections,
+//! not for everything that the kernel can do.
 
 mod interrupts;
 mod observation;
@@ -157,12 +157,13 @@ impl Term {
 /// Composes what several runs have shown. None where there is no run, or where interrupts leave a
 /// thread no time.
 ///
-/// Interrupts are summed in a sliding window: those of each vector take as long as they ever took
-/// together within as long a time, in any run (the paper's sliding window).
+/// Interrupts are summed in a sliding window: the interrupts of each vector take as long as they
+/// took at most, together, within any window of that length in any run (the paper's sliding
+/// window).
 pub fn compose(runs: &[Observation]) -> Option<Bound> {
     let longest = |term: Term| {
         let sections = runs.iter().filter_map(|run| run.sections.get(&term));
-        // Of several as long ones, that of the first run.
+        // Among sections of equal length, the first run's.
         sections.fold(None, |longest: Option<&Section>, section| match longest {
             Some(longest) if longest.ns >= section.ns => Some(longest),
             _ => Some(section),

@@ -98,14 +98,14 @@ pub fn compare(a: &[Record], b: &[Record]) -> Result<Comparison, CompareError> {
     compare_by(sides, Judging::Quantiles, Design::of)
 }
 
-/// Compares runs that were taken in turns (ABBA), of which more may follow. Each side has as many
-/// as the other, in the order in which they were taken.
+/// Compares runs that were taken in turns (ABBA); more turns may follow. Both sides have the same
+/// number of runs, in the order in which they were taken.
 pub fn compare_at(a: &[Record], b: &[Record], look: Look) -> Result<Comparison, CompareError> {
     compare_turns(a, b, Judging::Quantiles, look)
 }
 
-/// As [`compare_at`], compares how late runs of the same length get: of each latency, the highest
-/// quantile with enough samples and the worst sample are judged.
+/// Like [`compare_at`], for runs of equal length: judges the highest quantile that has enough
+/// samples, and the worst sample.
 pub fn compare_lateness_at(
     a: &[Record],
     b: &[Record],

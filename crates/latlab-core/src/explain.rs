@@ -230,7 +230,7 @@ pub struct Window {
     pub moves: Vec<Move>,
     /// Whether it was moved before them, which is not known in detail.
     pub lacks_moves: bool,
-    /// A CPU on whose run queue it was, where that is neither `cpu` nor `waker_cpu`.
+    /// A CPU whose run queue had the task, if it is neither `cpu` nor `waker_cpu`.
     pub former_cpu: u32,
     /// Events on `former_cpu` until the last move.
     pub former: Vec<Event>,

@@ -48,17 +48,18 @@ pub fn judge_sleep(due: Nanos, interval: Nanos, now: Nanos, resolution: Nanos) -
     Wakeup { missed: 0, next: due + interval, ..wakeup }
 }
 
-/// When the wake-up after `now` is due, in a series whose clock was set back so that the wake-up at `due`
-/// is several periods away: a whole number of periods before that, at most one from `now`.
+/// The due time of the wake-up after `now`, in a series whose clock was set back, so that the
+/// wake-up at `due` is several periods away. It is a whole number of periods before `due`, and at
+/// most one period from `now`.
 pub fn after_set_back(due: Nanos, interval: Nanos, now: Nanos) -> Nanos {
     let away = due.0.saturating_sub(now.0);
     let whole = away.saturating_sub(1) / interval.0;
     Nanos(due.0 - whole * interval.0)
 }
 
-/// Whether a measurement of this `length`, whose clock can be set, goes on. `is_within` tells whether it
-/// has not reached its end by that clock; `passed` is the time since its begin by `CLOCK_MONOTONIC`, which
-/// decides where the two differ by more than a period.
+/// Whether a measurement of this `length` goes on, where its clock can be set. `is_within`: it has
+/// not reached its end by that clock. `passed`: the time since its begin by `CLOCK_MONOTONIC`,
+/// which decides if the two clocks differ by more than a period.
 pub fn goes_on(is_within: bool, passed: Nanos, length: Nanos, interval: Nanos) -> bool {
     if passed + interval < length {
         return true;

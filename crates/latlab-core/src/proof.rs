@@ -1,5 +1,6 @@
-//! Proofs of remedies: what can be changed at once against the leading causes of late wake-ups, and
-//! whether wake-ups were less late when the same was measured with and without it, in turns.
+//! Proofs of remedies: changes that can be made at once against the leading causes of late
+//! wake-ups. The same is measured in turns with and without a change, which shows whether wake-ups
+//! are less late with it.
 
 mod candidates;
 mod evidence;
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub struct Proofs {
     /// The remedies that were tried, in the order of their causes.
     pub tried: Vec<Proof>,
-    /// Leading causes against which nothing can be changed at once, each with what to do, as clauses.
+    /// Leading causes without a remedy that can be tried at once, each with advice, as clauses.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub not_tried: Vec<String>,
 }

@@ -147,7 +147,7 @@ pub struct Figure {
     pub profile: Option<String>,
 }
 
-/// Work of a load between its start, which is before that of the first probe, and its end.
+/// Work of a load from its start to its end. It starts before the first probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// The load's name.

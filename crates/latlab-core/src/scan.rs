@@ -85,11 +85,12 @@ pub struct Spread {
 /// The measurements at one moment of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
-    /// The moment; where measurements differ, that of the one with the smallest PDLT.
+    /// The moment. If measurements differ, it is the moment of the measurement with the smallest
+    /// PDLT.
     pub offset: Offset,
     /// Number of measurements.
     pub repeats: u32,
-    /// PDLT. The minimum is that of the calls that nothing else delayed.
+    /// PDLT. The minimum comes from calls that nothing else delayed.
     pub pdlt: Spread,
     /// IRT, where it was measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -164,7 +165,7 @@ impl Scan {
     /// Returns the detection limit: no non-preemptible section that is longer was missed.
     ///
     /// A missed section begins after one point at the earliest, and the latency of the next point
-    /// tells when it ends. So it is at most as long as the time between the two points and the
+    /// shows when it ends. So it is at most as long as the time between the two points and the
     /// latency of the second one above the baseline.
     pub fn detection_limit(&self) -> Nanos {
         let unseen = |pair: &[Point]| {

@@ -82,8 +82,8 @@ impl Cell {
         }
     }
 
-    /// Returns the probes that give samples of this name, as written: probes with this name or else
-    /// those of which it is a component, as `rhealstone` has `rhealstone.message`.
+    /// Returns the probes that give samples of this name, as written: probes with this name, or
+    /// else the probes that have it as a component (`rhealstone` has `rhealstone.message`).
     pub fn probes_with(&self, name: &str) -> Vec<&SpannedText> {
         let those = |has: &dyn Fn(&str) -> bool| -> Vec<&SpannedText> {
             let all = self.terms.probes.iter().flatten();
@@ -211,7 +211,7 @@ impl Study {
         Ok(())
     }
 
-    /// Sets the length of each cell to that of the paper. Fails if the file gives none, or if a cell
+    /// Sets the length of each cell to the paper's. Fails if the file gives none, or if a cell
     /// scans calls.
     pub fn set_full_length(&mut self) -> Result<(), String> {
         self.refuse_scans()?;
@@ -290,8 +290,8 @@ impl Terms {
     }
 }
 
-/// Returns the target that a choice sets: its own, or that of earlier axes with the text after its
-/// `+` appended.
+/// Returns the target that a choice sets: its own, or the target of earlier axes with the text
+/// after `+` appended.
 fn target(before: Option<&SpannedText>, set: Option<&SpannedText>) -> Option<SpannedText> {
     let appended = set.and_then(|set| set.text.strip_prefix('+')).zip(before);
     let Some((end, before)) = appended else { return set.or(before).cloned() };

@@ -115,8 +115,8 @@ impl Timeline {
         delayed
     }
 
-    /// Returns the maximum so far: the start of each interval whose worst sample is above those of all
-    /// earlier ones, and that sample.
+    /// Returns the running maximum: the start and the worst sample of each interval whose worst
+    /// sample exceeds all earlier ones.
     pub fn running_maximum(&self) -> Vec<(Nanos, Nanos)> {
         let mut rises: Vec<(Nanos, Nanos)> = Vec::new();
         for (at, worst) in self.points() {

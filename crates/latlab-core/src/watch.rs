@@ -1,7 +1,7 @@
 //! The statistics of a loop of latlab-period, as its memory has them.
 //!
-//! The layout is that of `crates/latlab-period/src/statistics.rs`, whose tests compare both. The memory
-//! belongs to another program, which may write anything into it.
+//! The layout is the same as in `crates/latlab-period/src/statistics.rs`, whose tests compare both.
+//! The memory belongs to another program, which may write anything into it.
 
 use crate::atomic_histogram::{BUCKETS, value};
 use crate::histogram::Histogram;
@@ -43,7 +43,7 @@ pub struct WatchedLoop {
     pub state: &'static str,
     /// When the first cycle was due, on `CLOCK_MONOTONIC`.
     pub first: Nanos,
-    /// What the thread had used before the first cycle.
+    /// The thread's usage before the first cycle.
     pub before: ThreadUsage,
     /// Cycles that ended after the next one was due.
     pub overruns: u64,
@@ -55,7 +55,7 @@ pub struct WatchedLoop {
     pub running: Histogram,
 }
 
-/// What a thread has used since it started.
+/// A thread's usage since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// CPU time.
@@ -132,8 +132,8 @@ impl WatchedLoop {
         })
     }
 
-    /// Returns the distributions of lateness and running time for a record. `now` is what the thread
-    /// has used so far, `cpu` where it ran last.
+    /// Returns the distributions of lateness and running time for a record. `now` is the thread's
+    /// usage so far, `cpu` its last CPU.
     pub fn series(&self, now: ThreadUsage, cpu: u32) -> [Series; 2] {
         let of = |from: &str, to: &str, missed: u64, histogram: &Histogram| {
             let mut series = Series {

@@ -112,7 +112,7 @@ pub fn json(rows: &[Row]) -> String {
     serde_json::to_string_pretty(&value).expect("it is plain data") + "\n"
 }
 
-/// Returns a picture of the bounds, of which there is at least one, beside the measured maxima.
+/// Returns a picture of the bounds (at least one) beside the measured maxima.
 pub fn svg(rows: &[Row]) -> String {
     svg::draw(&picture::bound::chart(rows))
 }

@@ -422,7 +422,7 @@ pub fn cases(report: &Report, rules: &[Rule]) -> Vec<TestCase> {
 mod tests {
     use super::*;
 
-    /// The stack that is shown of a breach whose function of the user's lies below that many of libraries.
+    /// The shown stack of a breach, with this many library functions above the user's function.
     fn shown(of_libraries: usize) -> Vec<String> {
         let frame = |function: &str, library| Frame {
             function: Some(function.to_owned()),

@@ -39,7 +39,7 @@ pub fn text(
     text + &machines_text(comparison) + &differences_text("plans", &comparison.plan)
 }
 
-/// A side with the number of its runs, and of those that were not what their plan asks for.
+/// A side with the number of its runs, and the number of runs that were not as planned.
 fn side(
     letter: &str,
     name: &str,
@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    /// The machines of all runs are alike, or that of the last run of B was changed.
+    /// The machines of all runs are alike, or the machine of B's last run was changed.
     #[test]
     fn machines_do_not_differ_where_no_run_has_another() {
         let run = |at: u64, governor: &str| {

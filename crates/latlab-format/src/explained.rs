@@ -46,8 +46,8 @@ pub fn culprit_and_function(cause: &str, culprit: &str, function: Option<&str>) 
     }
 }
 
-/// Returns the culprit of a segment of this length, with what the record knows about it: whether
-/// its function is only where the CPU was found, and whether it is probably the host's.
+/// Returns the culprit of a segment of this length, qualified by the record: its function may be
+/// only the place where the CPU was found, and the segment may be the host's.
 pub fn culprit_in(
     record: &Record,
     (cause, culprit): (&str, &str),
@@ -65,8 +65,9 @@ pub fn culprit_in(
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Returns what qualifies the causes of a record, a sentence each: what is probably the host's and
-/// why, what the functions of non-preemptible sections mean, and whether the plugin has seen the same.
+/// Returns the qualifications of a record's causes, a sentence each: which are probably the host's
+/// and why, what the functions of non-preemptible sections mean, and whether the plugin has seen
+/// the same.
 pub fn notes(record: &Record, shown: impl Fn(Nanos) -> String) -> Vec<String> {
     let causes = record.explained.iter().flat_map(|explained| &explained.causes);
     let suspicion = |share: &Share| {

@@ -38,8 +38,8 @@ pub(super) const FORMAT: Format = Format {
 /// Names of all tables, and of their files.
 const TABLES: [&str; 4] = ["series", "samples", "worst", "figures"];
 
-/// Writes a file for each table that has rows, and removes the files of the others: those would be
-/// of other records.
+/// Writes a file for each table that has rows. Removes the files of empty tables: they would be
+/// left from other records.
 fn write_tables(folder: &Path, sources: &[NamedRecord]) -> failure::Result<()> {
     let metadata = metadata(sources);
     let file = |name: &str| folder.join(format!("{name}.parquet"));

@@ -105,7 +105,8 @@ fn due(sample: &Sample) -> Nanos {
     sample.at - sample.latency
 }
 
-/// Returns the slice of a wake-up and, inside of it, those of its charges. Gaps are unexplained.
+/// Returns the slice of a wake-up and, inside of it, the slices of its charges. Gaps are
+/// unexplained.
 fn slices(pid: u32, tid: u32, sample: &Sample) -> Vec<Value> {
     let title = format!("{} late", micro(sample.latency));
     let unexplained = sample.unexplained.unwrap_or_default();

@@ -73,7 +73,7 @@ fn answer(record: &Record) -> String {
     printable(&worst) + "\n" + &next + "\n"
 }
 
-/// What remedies did that were tried, and how to keep those that helped.
+/// The effects of tried remedies, and how to keep the helpful ones.
 fn proofs(record: &Record) -> String {
     let Some(proofs) = &record.proofs else { return String::new() };
     let lines = proofs.sentences(|time| time.to_string()).into_iter();

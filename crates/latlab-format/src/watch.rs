@@ -9,7 +9,7 @@ use latlab_core::record::Disturbed;
 use latlab_core::watch::{ThreadUsage, WatchedLoop};
 use serde_json::{Value, json};
 
-/// A loop, with what its thread has used and the CPU on which that ran last.
+/// A loop, with the usage of its thread and the last CPU of the thread.
 pub struct Shown {
     /// What was measured.
     pub seen: WatchedLoop,

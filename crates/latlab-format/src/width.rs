@@ -28,8 +28,8 @@ impl Width {
         self.0.map_or(most, |columns| columns.min(most))
     }
 
-    /// The columns at which sentences are wrapped: those of a terminal, but at most `most`. Elsewhere
-    /// they are not wrapped.
+    /// The columns at which sentences are wrapped: the terminal's, but at most `most`. Without a
+    /// terminal they are not wrapped.
     pub fn wraps_at(self, most: usize) -> usize {
         self.0.map_or(usize::MAX, |columns| columns.min(most))
     }

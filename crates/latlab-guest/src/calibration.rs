@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
 
-/// Reads the calibration of the running kernel. `names` are those of the function with which it begins, and of the
-/// variable with its result; none where the hardware knows its frequency.
+/// Reads the calibration of the running kernel. `names`: the function with which the calibration
+/// begins, and the variable with its result. None if the hardware knows its frequency.
 pub(super) fn read(names: Option<&[String; 2]>) -> Result<Calibration> {
     let Some([entry, result]) = names else { return Ok(Calibration::default()) };
     let unreadable = |e| Failure::Failed(format!("the kernel's symbols can't be read: {e}"));

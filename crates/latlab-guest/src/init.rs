@@ -125,8 +125,8 @@ fn job() -> Result<Job> {
     read(JOB)
 }
 
-/// Makes the kernel forget the device that interrupts for the test driver, and leaves it as it is
-/// after power-on: a guest that goes on later finds the same device as one that is restored.
+/// Makes the kernel forget the test driver's interrupting device, and leaves the device as after
+/// power-on. A guest that continues later then finds the same device as a restored guest.
 fn forget_device() -> io::Result<()> {
     /// Fields of the configuration space that the kernel has written: the command, and the address of
     /// the registers (PCI Local Bus Specification, 6.1).
@@ -182,8 +182,8 @@ fn carry_out(job: &Job, orders: &Orders, port: &mut File) -> Result<Message> {
     }
 }
 
-/// Waits until the kernel has finished what it delays at boot: it chooses its clocksource a second
-/// later. In instruction time, waiting costs nothing.
+/// Waits until the kernel has finished its delayed work of the boot: it chooses its clocksource a
+/// second later. In instruction time, waiting costs nothing.
 fn settle() {
     const LONGEST: Nanos = Nanos::from_secs(3);
     const STEP: Nanos = Nanos::from_millis(100);

@@ -1,5 +1,6 @@
 //! The init process of the laboratory's guests: it prepares the guest as ordered, carries out one job, and
-//! sends the answer. With it, what the laboratory writes and a guest reads: [`orders`] and [`archive`].
+//! sends the answer. The formats that the laboratory writes and a guest reads are here too:
+//! [`orders`] and [`archive`].
 //!
 //! Everything that a guest measures with is in this crate and below it: figures of the laboratory change
 //! with its program only.

@@ -41,9 +41,9 @@ fn refusal(target: &str, session: &mut Session<'_>) -> Result<Option<String>> {
 
 /// Why a kernel of this machine's architecture does not boot with KVM, or its timers wake no task.
 ///
-/// Until this machine boots again, one kernel that does so answers for all. One that does not answers
-/// for itself only, as it may be the kernel's fault; and only for this process where it did not finish,
-/// as the host may have been busy, or KVM in use.
+/// A kernel that passes proves KVM for all kernels until this machine boots again. A kernel that
+/// fails proves nothing about others: it may be the kernel's fault. A test that did not finish is
+/// remembered in this process only: the host may have been busy, or KVM in use.
 fn tested(target: &str, kernel: Kernel, session: &mut Session<'_>) -> Result<Option<String>> {
     /// The reasons, by digest of the kernel.
     static REFUSED: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
@@ -86,8 +86,8 @@ enum Tested {
 }
 
 impl Tested {
-    /// Reads what is kept of the tests since this boot of the machine. None where that does not tell
-    /// about the kernel with this digest.
+    /// Reads the kept result of a test since this boot of the machine. None if it does not apply to
+    /// the kernel with this digest.
     fn read(text: &str, boot: &str, digest: &str) -> Option<Tested> {
         let answer = text.strip_prefix(boot)?;
         if answer == "works" {
@@ -133,8 +133,8 @@ fn test(target: &str, kernel: Kernel, session: &mut Session<'_>) -> Result<Teste
     }
 }
 
-/// The reason in the failure of a guest, without the guest's name, its console, and the option that
-/// sets a limit: that of the test is fixed.
+/// The reason in the failure of a guest, without the guest's name, its console, and the option for
+/// the limit: the test's limit is fixed.
 fn reason(target: &str, why: &str) -> String {
     let why = why.strip_prefix(target).map_or(why, |why| why.trim_start_matches(": "));
     why.split([';', '\n']).next().unwrap_or(why).to_owned()

@@ -46,8 +46,8 @@ pub struct Arch {
     pub qemu_package: &'static str,
     /// QEMU options of the machine, without devices that depend on the host's time or its users.
     pub board: &'static str,
-    /// QEMU options in place of those that boot a kernel, where the guest is restored: of a bootable image, and of a
-    /// vmlinux.
+    /// QEMU options that replace the options for booting a kernel if the guest is restored: for a
+    /// bootable image, and for a vmlinux.
     pub restored: [&'static [&'static str]; 2],
     /// The part of a restored guest's memory that QEMU overwrites when it starts.
     pub overwritten: Option<Overwritten>,

@@ -45,8 +45,8 @@ fn repeats(time: GuestTime, cpus: u32, job: &Job) -> bool {
     time == GuestTime::Instructions && cpus == 1 && !matches!(job, Job::Calibrate)
 }
 
-/// Whether the plugin of a cell records what only a guest that runs can show. Its answer would be that
-/// of the cell without the plugin, which nobody has compared yet.
+/// Whether the plugin of a cell records what only a guest that runs can show. A cached answer would
+/// come from the cell without the plugin; that both agree is not yet shown.
 fn records(cell: &Cell) -> bool {
     cell.plugin.as_ref().is_some_and(Plugin::records)
 }
@@ -76,8 +76,8 @@ pub fn read(text: &str) -> Option<Vec<Message>> {
     messages.last().is_some_and(Message::is_answer).then_some(messages)
 }
 
-/// Keeps what the plugin counted and the messages of a guest, after their digest. A cache that can't be written costs time, not
-/// results.
+/// Keeps the plugin's counts and the messages of a guest, after their digest. A cache that can't be
+/// written costs time, not results.
 pub(super) fn keep(path: &Path, misses: &[Misses], transcript: &str) {
     let mut messages = Vec::new();
     let counted = Message::Misses(misses.to_vec()).send(&mut messages);

@@ -108,7 +108,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Receives what the guests have sent, and drops those that are done. Whether one was.
+    /// Receives the messages of the guests, and drops finished guests. Returns whether one was
+    /// finished.
     pub(super) fn poll(&mut self, session: &mut Session<'_>) -> bool {
         let before = self.running.len();
         for mut running in std::mem::take(&mut self.running) {

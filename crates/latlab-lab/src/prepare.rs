@@ -42,7 +42,7 @@ pub(super) fn plugin(session: &mut Session<'_>) -> Result<PathBuf> {
     kernel::plugin(&mut Fetching::new(session))
 }
 
-/// Refuses guests whose instructions the plugin does not know (`remedy` follows), and those with
+/// Refuses guests whose instructions the plugin does not know (`remedy` follows), and guests with
 /// several CPUs, for the reason `one`.
 pub(super) fn check_plugin(
     target: &str,
@@ -154,7 +154,7 @@ pub(super) fn kernel(target: &str, session: &mut Session<'_>) -> Result<(Profile
     Ok((profile, kernel))
 }
 
-/// Progress of a fetch or a build that also tells the session when the user ends it.
+/// Progress of a fetch or a build. It also informs the session when the user ends it.
 struct Fetching<'a> {
     progress: &'a mut dyn Progress,
     ended: &'a mut bool,

@@ -14,7 +14,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Its name on the command line: that of the file.
+    /// Its name on the command line: the file's name.
     #[serde(skip)]
     pub name: String,
     /// Its distinctive settings, in one line.
@@ -25,7 +25,7 @@ pub struct Profile {
     /// Whether it stands for its release of Linux, and no other kernel of the same kind does.
     #[serde(default)]
     pub release: bool,
-    /// The architecture of the guest; that of the kernel where nothing is said.
+    /// The architecture of the guest; by default the kernel's.
     #[serde(default)]
     pub arch: Option<ArchName>,
     /// How it differs on other architectures, by Debian's name: `[on.arm64]`.
@@ -120,7 +120,7 @@ pub struct Differences {
     pub kernel: Option<Source>,
     /// Words for the kernel's command line.
     pub cmdline: Option<String>,
-    /// What the guest writes to files before it measures, by path.
+    /// Texts that the guest writes to files before it measures, by path.
     pub files: Option<BTreeMap<String, String>>,
 }
 

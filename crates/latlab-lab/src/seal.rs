@@ -8,8 +8,8 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// What the file system says of a file, which changes with its contents: to compare it takes no
-/// time, where the digest of a guest's memory takes longer than all the rest of its start.
+/// Attributes of a file that change with its contents. They can be compared in no time; the digest
+/// of a guest's memory takes longer than the whole rest of its start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     inode: u64,

@@ -22,7 +22,7 @@ pub const LIMIT: u64 = 4_000_000_000;
 const MEMORY: &str = "memory";
 const DEVICES: &str = "devices";
 const FACTS: &str = "snapshot.json";
-/// What the name of a draft begins with; the key follows.
+/// Start of a draft's name. The key follows.
 const DRAFT: &str = ".draft-";
 
 /// A stopped guest.
@@ -35,7 +35,7 @@ pub(super) struct Snapshot {
     pub(super) stopped: Stopped,
 }
 
-/// What is known about a guest that stopped.
+/// Data on a stopped guest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Stopped {
     /// The virtual CPU that reached the stop, as the debugger names it.

@@ -30,7 +30,7 @@ use latlab_part::part::{About, Describe};
 use std::cmp::Ordering;
 
 /// Every cause. The first that claims a segment gets it: causes that certainly explain a segment
-/// come before those that explain it only if nothing else does.
+/// come before causes that explain it only if nothing else does.
 ///
 /// 1. This machine is not to blame for the time that the task was stopped, nor for that before the
 ///    timer expired, nor for the time that the host took, whatever its CPU did meanwhile.

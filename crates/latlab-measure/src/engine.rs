@@ -46,7 +46,7 @@ pub fn run(
     let plan = &plan.on_cpus(cpus(&plan.plan().cpus, &online)?);
     place::check(plan.plan(), &online)?;
     let mut warnings = Vec::new();
-    // QEMU counts misses for the job of a guest, not for a program in it.
+    // The plugin's cache model covers a whole guest, not one program in it.
     let is_job = time_domain == TimeDomain::Instructions && machine::time_domain() != time_domain;
     if plan.needs().models && !is_job {
         let text = "caches and TLBs are modelled in the laboratory only (lab:PROFILE)";
@@ -59,7 +59,7 @@ pub fn run(
     let _housekeeping = Housekeeping::move_to(&plan.plan().housekeeping)?;
     let mended = Guard::recover(&Root::default());
     warnings.extend(mended.iter().map(|text| Warning::new("mended", text)));
-    // Without a record, only the failure can tell it.
+    // If there is no record, only the failure can report these sentences.
     let environment = Environment::set_up(plan, time_domain, signals, &mut warnings)
         .map_err(|failure| failure.followed_by(&mended))?;
     let measured = measure(plan, &probes, &environment, started, everywhere, signals, watch);

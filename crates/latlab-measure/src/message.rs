@@ -66,7 +66,7 @@ pub enum Message {
         /// Why the run counts as failed although it was measured.
         verdict: Option<Failure>,
     },
-    /// What the plugin counted; kept with the answer of a guest, which does not know it.
+    /// The plugin's counts. They are kept with the answer of a guest, which does not know them.
     Misses(Vec<Misses>),
     /// The plan or the program failed.
     Failed(Failure),

@@ -195,7 +195,7 @@ impl<'a> Rig<'a> {
         self.on_cpu_sets(&each, probe, spans, pacing, scheduling, body)
     }
 
-    /// The measured CPUs without those that went offline, which are lost. Fails where none is left.
+    /// The measured CPUs that are still online; the others are lost. Fails if none is left.
     fn online_cpus(&mut self, probe: &str) -> Result<CpuList> {
         let gone = self.note_lost(&self.cpus.clone(), &cpu::online(&Root::default()));
         let left = self.cpus.minus(&gone);
@@ -206,7 +206,7 @@ impl<'a> Rig<'a> {
         Ok(left)
     }
 
-    /// Adds those of `cpus` that are not `online` to the lost ones, and returns them.
+    /// Adds the `cpus` that are not `online` to the lost CPUs, and returns them.
     fn note_lost(&mut self, cpus: &CpuList, online: &CpuList) -> CpuList {
         // It could not be read.
         if online.is_empty() {

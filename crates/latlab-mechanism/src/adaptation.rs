@@ -10,7 +10,7 @@ use super::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The active mechanisms, the knobs that they have set, and those that they must leave alone.
+/// The active mechanisms, the knobs that they have set, and the knobs that they must leave alone.
 pub struct Adaptation {
     mechanisms: Vec<Box<dyn Mechanism>>,
     ceiling: u32,
@@ -23,9 +23,9 @@ pub struct Adaptation {
 }
 
 impl Adaptation {
-    /// Starts with mechanisms of which none has changed anything so far; they give no thread
-    /// a priority above `ceiling`. Refuses, in a sentence, mechanisms of which two set the same
-    /// knob or decide the mode, or of which one has no effect without another.
+    /// Starts with these mechanisms, before they have changed anything. They give no thread a
+    /// priority above `ceiling`. Refuses, in a sentence, two mechanisms that set the same knob or
+    /// both decide the mode, and a mechanism that has no effect without another.
     pub fn of(mechanisms: Vec<Box<dyn Mechanism>>, ceiling: u32) -> Result<Adaptation, String> {
         let adaptation = Adaptation {
             mechanisms,
@@ -103,7 +103,7 @@ impl Adaptation {
         self.descriptions().flat_map(|one| one.knobs.iter().copied()).collect()
     }
 
-    /// Returns those of them that serve this mode.
+    /// Returns the knobs that serve this mode.
     pub fn knobs_for(&self, mode: Mode) -> Vec<&'static str> {
         let serving = self.descriptions().filter(|one| one.serves == mode);
         serving.flat_map(|one| one.knobs.iter().copied()).collect()

@@ -5,8 +5,7 @@ use latlab_core::time::Nanos;
 use std::collections::BTreeSet;
 
 /// Makes IRQ threads that no real-time task needs `SCHED_OTHER` once all real-time tasks are known:
-/// those that are there have been there for a while, so that their wake-ups have shown which
-/// threads they need.
+/// each has been present for a while, and its wake-ups have shown which threads it needs.
 #[derive(Clone, Debug)]
 pub struct Demote {
     /// How long a task is observed before it is known.

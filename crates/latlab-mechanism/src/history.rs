@@ -21,7 +21,7 @@ impl History {
         }
     }
 
-    /// Forgets the change of this decision's knob, and returns what had been found there.
+    /// Forgets the change of this decision's knob, and returns the value from before it.
     pub(super) fn forget(&mut self, decision: &Decision) -> Option<String> {
         let same =
             |one: &Decision| (one.knob(), one.thread()) == (decision.knob(), decision.thread());
@@ -30,7 +30,7 @@ impl History {
         Some(was)
     }
 
-    /// Notes that this decision could not be carried out: what was changed before it still is.
+    /// Notes that this decision could not be carried out: earlier changes remain.
     pub(super) fn revert(&mut self, decision: &Decision) {
         let found = self.forget(decision);
         let (Some(found), Decision::Set { was: before, .. }) = (found, decision) else { return };
@@ -98,7 +98,8 @@ mod tests {
         assert_eq!(order, ["irq/7-c", "irq/5-a", "preempt"]);
     }
 
-    /// The task that needed it most has ended, and it is still above what was found.
+    /// The task that needed it most has ended, and the priority is still above the value from
+    /// before.
     #[test]
     fn thread_that_is_lowered_a_little_is_raised_still() {
         let mut history = History::default();

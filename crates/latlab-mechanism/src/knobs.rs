@@ -1,9 +1,9 @@
-//! Knobs that are files: those that are set, and those that are left alone.
+//! Knobs that are files: the set ones, and the ones to be left alone.
 
 use super::{Decision, Knob, Observation, Wish};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The knobs that are set, and those that must not be set any more, by their names.
+/// The knobs that are set, and the knobs that must not be set any more, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Knobs {
     set: BTreeMap<String, SetKnob>,
@@ -29,8 +29,8 @@ impl Knobs {
         self.left_alone.insert(knob.to_owned());
     }
 
-    /// Gives up the knobs that were changed by others, which keep their values, and those that can't
-    /// be read any more, which are restored: nothing says that they have another's value.
+    /// Gives up two kinds of knobs. Knobs that others have changed keep their values. Knobs that
+    /// can't be read any more are restored: nothing shows that another has set them.
     pub(super) fn stop(&mut self, seen: &Observation) -> Vec<Decision> {
         let end = |(knob, set): (&String, &SetKnob)| {
             let now = seen.knobs.iter().find(|there| there.name == *knob);

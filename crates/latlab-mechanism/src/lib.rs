@@ -56,11 +56,11 @@ pub trait Mechanism: Send {
 pub struct Description {
     /// Its name, as users write it.
     pub name: &'static str,
-    /// The knobs that it alone may set. The one that takes longest to set comes first, as knobs
-    /// are restored in reverse order.
+    /// The knobs that it alone may set. The knob that takes longest to set comes first, because
+    /// knobs are restored in reverse order.
     pub knobs: &'static [&'static str],
-    /// The mode that its knobs serve. Those for throughput are also set where no mechanism decides
-    /// the mode; those for latency alone are no reason to adapt a machine.
+    /// The mode that its knobs serve. Knobs for throughput are also set if no mechanism decides the
+    /// mode. Knobs for latency alone are no reason to adapt a machine.
     pub serves: Mode,
     /// Whether it decides the mode, from the number of real-time tasks.
     pub decides_mode: bool,
@@ -166,7 +166,7 @@ impl ThreadRole {
         matches!(self, ThreadRole::FindsByRequests | ThreadRole::FindsByWakes)
     }
 
-    /// What it does with threads, where it has no effect unless another mechanism finds those that
+    /// Its action on threads, if it has no effect unless another mechanism finds the threads that
     /// real-time tasks need.
     pub(crate) fn depends(self) -> Option<&'static str> {
         match self {
@@ -180,8 +180,8 @@ impl ThreadRole {
 }
 
 impl Priority {
-    /// The priority for a needed thread. Of the tasks that need it, `own` is the highest priority
-    /// among those that this mechanism found, `all` among those that any mechanism found.
+    /// The priority for a needed thread. `own` is the highest priority of the tasks that need it
+    /// and that this mechanism found, `all` of those that any mechanism found.
     pub(crate) fn choose(self, own: Option<u32>, all: u32) -> Option<u32> {
         match self {
             Priority::Unchanged => None,

@@ -13,7 +13,7 @@ pub(super) struct WantedPolicy {
 
 /// The needs that all mechanisms have found at one moment.
 pub(super) struct JoinedNeeds<'a> {
-    /// Each mechanism and what it found, in their order.
+    /// Each mechanism and its findings, in order of the mechanisms.
     found: Vec<(Description, &'a Assessment)>,
     /// The highest priority that a thread is given.
     ceiling: u32,

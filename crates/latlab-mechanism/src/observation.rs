@@ -68,8 +68,8 @@ pub struct Thread {
     pub name: String,
     /// The interrupt it handles; none for a softirq thread.
     pub interrupt: Option<u32>,
-    /// The names of the interrupt's handlers. There are several where the thread's own can't be
-    /// told from others that share the interrupt.
+    /// The names of the interrupt's handlers. There are several if the thread's own handler can't
+    /// be distinguished from others that share the interrupt.
     pub actions: Vec<String>,
     /// The driver of the interrupting device, where sysfs names it.
     pub driver: Option<String>,
@@ -85,7 +85,7 @@ pub struct Wake {
     pub task: i32,
     /// The id of its process.
     pub process: i32,
-    /// The thread that woke it: an IRQ thread, or one that runs softirqs.
+    /// The thread that woke it: an IRQ thread, or a thread that runs softirqs.
     pub thread: i32,
     /// The IRQ thread that had raised the softirq, where a softirq thread woke the task; none
     /// where it is not known, or where a hard interrupt had raised it.

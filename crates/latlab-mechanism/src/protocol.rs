@@ -74,7 +74,7 @@ impl Command {
     }
 }
 
-/// Splits ` thread 4711` off the end of a line. Refuses what is not the id of a thread.
+/// Splits ` thread 4711` off the end of a line. Refuses anything but the ID of a thread.
 fn thread(line: &str) -> Result<(&str, Option<i32>), String> {
     let Some((before, id)) = line.split_once(" thread ") else { return Ok((line, None)) };
     let id = id.trim();

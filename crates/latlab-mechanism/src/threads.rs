@@ -1,4 +1,4 @@
-//! Threads that handle interrupts: those whose policy is set, and those that are left alone.
+//! Threads that handle interrupts: the ones whose policy is set, and the ones to be left alone.
 
 use super::needs::{JoinedNeeds, WantedPolicy};
 use super::{Decision, Observation, Policy, Thread};
@@ -15,7 +15,7 @@ const NO_LONGER_LAST: &str = "other threads no longer go before it";
 /// The time between two attempts to restore a thread whose policy could not be changed further.
 const RETRY: Nanos = Nanos::from_secs(10);
 
-/// The threads whose policy is set, and those that must be left alone, by their ids.
+/// The threads whose policy is set, and the threads that must be left alone, by ID.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Threads {
     set: BTreeMap<i32, SetThread>,
@@ -53,7 +53,7 @@ impl Threads {
         self.left_alone.insert(id, name.to_owned());
     }
 
-    /// Gives up threads whose policy was changed by others, and forgets those that have ended.
+    /// Gives up threads whose policy others have changed, and forgets ended threads.
     pub(super) fn stop(&mut self, seen: &Observation) -> Vec<Decision> {
         self.leave_restored(seen);
         let mut decisions = self.stop_lost(seen);

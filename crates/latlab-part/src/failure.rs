@@ -1,4 +1,5 @@
-//! Failure of a command: one sentence and an exit code; and locks that outlive the failure of a thread.
+//! A failed command: one sentence and an exit code. Also locking of mutexes that a panicked thread
+//! has poisoned.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
@@ -25,7 +26,7 @@ pub enum Failure {
     /// It is a measurement of another kernel than this machine runs: exit 3.
     #[error("{0}")]
     OtherKernel(String),
-    /// The measurement was ended on request before its time; what a guest had measured is lost: exit
+    /// The measurement was ended on request before its time. From a guest, its data are lost: exit
     /// 4.
     #[error("{0}")]
     CutShort(String),
@@ -41,7 +42,7 @@ impl Failure {
         self.with_text(|why| format!("{what}: {why}"))
     }
 
-    /// Adds sentences about what had been done before this failure.
+    /// Adds sentences about actions before this failure.
     #[must_use]
     pub fn followed_by(self, sentences: &[String]) -> Failure {
         if sentences.is_empty() {
@@ -61,7 +62,7 @@ impl Failure {
         }
     }
 
-    /// The failure to restore what is named here; none where nothing is.
+    /// The failure to restore these knobs and threads; none if there are none.
     pub fn unrestored(names: &[String]) -> Option<Failure> {
         (!names.is_empty()).then(|| {
             Failure::Unrestored(format!(

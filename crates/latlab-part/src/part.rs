@@ -185,7 +185,7 @@ fn pairs<'a>(
 }
 
 /// The first key and value of `text`, and the text after them. A value without a key belongs to the
-/// key `next`; that of a command is the rest of the text, commas and equals signs included.
+/// key `next`. The value of a `command` is the rest of the text, with its commas and equals signs.
 fn pair<'a>(
     text: &'a str,
     known: &[&'a str],

@@ -71,8 +71,8 @@ impl Drop for Part<'_> {
     }
 }
 
-/// A part of a cycle begins. Its name is the same in each cycle, at most 63 bytes; `id` is any number
-/// that tells this time from others, such as that of the cycle.
+/// A part of a cycle begins. Its name is the same in each cycle, at most 63 bytes; `id` is any
+/// number that identifies this execution of the part, such as the cycle's number.
 #[inline]
 pub fn begin(name: &CStr, id: i64) {
     mark!("begin", name.as_ptr(), id);

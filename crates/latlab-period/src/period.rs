@@ -5,8 +5,8 @@ use crate::spin;
 use crate::statistics::{Begin, Statistics, Summary};
 use core::fmt;
 
-/// A loop of the calling thread. Dropping it ends what it holds: its statistics, and its limit on
-/// idle states. The policy stays, and memory stays locked.
+/// A loop of the calling thread. Dropping it ends its statistics and its limit on idle states. The
+/// policy stays, and memory stays locked.
 pub struct Period {
     /// Time from one cycle to the next.
     length: u64,

@@ -10,7 +10,7 @@ use core::time::Duration;
 pub struct Settings<'a> {
     /// Time from the start of one cycle to the start of the next: 10 us to 1 h.
     pub period: Duration,
-    /// The name that `latlab watch` shows, at most 32 bytes; by default that of the thread.
+    /// The name that `latlab watch` shows, at most 32 bytes; by default the thread's.
     pub name: Option<&'a str>,
     /// The scheduling policy of the calling thread.
     pub policy: Policy,
@@ -33,7 +33,7 @@ pub struct Settings<'a> {
 /// A scheduling policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// The one that the thread has.
+    /// The thread's present policy.
     Keep,
     /// `SCHED_FIFO` with this priority, 1 to 99.
     Fifo(u32),
@@ -89,7 +89,7 @@ impl Settings<'_> {
 }
 
 impl Refused {
-    /// What was refused and what to do, in a sentence without the reason of the kernel.
+    /// The refused request and the remedy, in a sentence without the kernel's reason.
     pub fn what(&self) -> &'static str {
         self.what.to_str().unwrap_or_default()
     }
@@ -149,8 +149,8 @@ pub(crate) fn touch_stack(bytes: usize) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Writes to a page of its own, then to those below it, until one reaches this address. What a call
-/// needs besides its page depends on the compiler.
+/// Writes to a page on its stack, then to the pages below, until one reaches this address. The
+/// stack that a call needs besides its page depends on the compiler.
 #[inline(never)]
 fn touch_down_to(end: usize) {
     let mut page = [0_u8; 4096];
@@ -191,12 +191,12 @@ struct Attributes {
     period: u64,
 }
 
-/// Sets the policy of the calling thread. `period` is that of the loop in nanoseconds.
+/// Sets the policy of the calling thread. `period` is the loop's period in nanoseconds.
 pub(crate) fn set_policy(policy: Policy, period: u64) -> Result<(), Refused> {
     const WHAT: &CStr =
         c"the policy was refused: SCHED_FIFO, SCHED_RR and SCHED_DEADLINE need root, \
         CAP_SYS_NICE or, but for the last, RLIMIT_RTPRIO";
-    /// A deadline task may start no other unless those are ordinary ones.
+    /// A deadline task may start other tasks only if they become ordinary tasks.
     const RESET_ON_FORK: u64 = 1;
     let (policy, priority, runtime) = match policy {
         Policy::Keep => return Ok(()),

@@ -106,7 +106,7 @@ const fn bucket(time: u64) -> usize {
     (exponent as u64 * (SUB_BUCKETS / 2) + (time >> exponent)) as usize
 }
 
-/// What is known before the first cycle.
+/// Facts that are known before the first cycle.
 pub(crate) struct Begin<'a> {
     pub(crate) period: u64,
     pub(crate) spin: u64,
@@ -121,7 +121,7 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// Creates the memory, all pages of which are allocated.
+    /// Creates the memory, with all of its pages allocated.
     pub(crate) fn new() -> Result<Statistics, Refused> {
         let descriptor = create()?;
         let numbers = map(descriptor).inspect_err(|_| {
@@ -131,7 +131,7 @@ impl Statistics {
         Ok(Statistics { numbers, descriptor })
     }
 
-    /// Writes what is known before the first cycle. A reader waits for it.
+    /// Writes the facts that are known before the first cycle. A reader waits for them.
     pub(crate) fn describe(&self, begin: &Begin<'_>) {
         let (policy, priority) = policy();
         // SAFETY: gettid takes nothing.

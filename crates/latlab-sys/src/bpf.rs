@@ -31,7 +31,7 @@ const STATS_RUN_TIME: u32 = 0;
 
 /// The size of `struct bpf_prog_info`, in words of four bytes.
 const WORDS: usize = 58;
-// The indices of its fields; those of eight bytes take two words.
+// The indices of its fields. Fields of eight bytes take two words.
 const JITED_PROG_LEN: usize = 4;
 const RUN_TIME: usize = 48;
 const RUN_COUNT: usize = 50;
@@ -57,7 +57,7 @@ pub fn count_runs() -> io::Result<File> {
 ///
 /// # Safety
 ///
-/// The attributes must be those of the command, and what they point to must be valid.
+/// The attributes must belong to the command, and their pointers must be valid.
 unsafe fn make<T>(command: libc::c_int, attributes: &T) -> io::Result<File> {
     let (attributes, size) = (std::ptr::from_ref(attributes), size_of::<T>());
     // SAFETY: the attributes have this size; the caller guarantees the rest.

@@ -13,8 +13,8 @@ pub enum Purpose {
     Packages,
     /// Measuring and explaining on this machine, and restoring every knob.
     Measuring,
-    /// Adapting this machine once everything is open, and restoring what was adapted. Without
-    /// `SYS_ADMIN` the kernel does not count the cost of BPF programs.
+    /// Adapting this machine once everything is open, and restoring it. Without `SYS_ADMIN` the
+    /// kernel does not count the cost of BPF programs.
     Adapting,
 }
 
@@ -55,7 +55,8 @@ pub fn keep(purposes: &[Purpose]) -> io::Result<()> {
     Ok(keep_only(kept.fold(CapabilitySet::empty(), CapabilitySet::union))?)
 }
 
-/// Drops what a program that latlab starts does not need: it reads files. Makes only system calls.
+/// Drops the capabilities that a program started by latlab does not need: it only reads files.
+/// Makes only system calls.
 pub(crate) fn keep_reading() -> io::Result<()> {
     Ok(keep_only(CapabilitySet::DAC_READ_SEARCH)?)
 }

@@ -49,8 +49,8 @@ fn groups() -> io::Result<String> {
     fs::read_to_string("/proc/self/cgroup")
 }
 
-/// The folder of the group of the line `other`, in the hierarchy in which `folder` is that of the
-/// line `own`.
+/// The folder of the group in the line `other`. `folder` is the folder of the group in the line
+/// `own`, in the same hierarchy.
 fn sibling(folder: &Path, own: &str, other: &str) -> PathBuf {
     let depth = Path::new(path(own)).components().count().saturating_sub(1);
     let root = folder.ancestors().nth(depth).unwrap_or(folder);

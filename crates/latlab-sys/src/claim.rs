@@ -52,9 +52,9 @@ impl Claim {
     }
 }
 
-/// Whether there is a process of this number that does not end. Else a file is locked only for a
-/// moment: each latlab that starts removes the claims of killed ones ([`sweep`]), and may find one that
-/// has just been made.
+/// Whether there is a process of this number that does not end. If there is none, the file is
+/// locked only for a moment: each latlab that starts removes the claims of killed ones ([`sweep`]),
+/// and may find a claim that has just been made.
 fn is_alive(process: &str) -> bool {
     let life = process.parse().map(Life::of);
     life.is_ok_and(|life| !matches!(life, Ok(Life::Ending | Life::Gone)))

@@ -45,7 +45,7 @@ pub fn sleep_until(wake: Nanos) -> bool {
     wait_until(wake).unwrap_or(false)
 }
 
-/// Sleeps for at least `length`, for a pause. False if it ended early, as that of [`sleep_until`].
+/// Sleeps for at least `length`, for a pause. False if it ended early, as [`sleep_until`] may.
 #[inline]
 pub fn sleep_for(length: Nanos) -> bool {
     wait_for(length).unwrap_or(false)
@@ -63,7 +63,7 @@ pub fn wait_until(wake: Nanos) -> io::Result<bool> {
 }
 
 /// Sleeps for at least `length`, passed to the kernel as a relative time. False if a signal ended
-/// the sleep; errors as those of [`wait_until`].
+/// the sleep. Fails as [`wait_until`] does.
 #[inline]
 pub fn wait_for(length: Nanos) -> io::Result<bool> {
     wait_on(MONOTONIC, length, 0)
@@ -124,9 +124,10 @@ impl SettableClock {
         read(self.id) - self.ahead
     }
 
-    /// Sleeps until `wake`. False if a signal ended the sleep; errors as those of [`wait_until`].
+    /// Sleeps until `wake`. False if a signal ended the sleep. Fails as [`wait_until`] does.
     ///
-    /// Where the clock is set back meanwhile, that is as much later: a [`crate::clock_watch::ClockWatch`] tells it.
+    /// If the clock is set back meanwhile, the sleep ends as much later. A
+    /// [`crate::clock_watch::ClockWatch`] detects this.
     #[inline]
     pub fn wait_until(self, wake: Nanos) -> io::Result<bool> {
         wait_on(self.id, wake + self.ahead, libc::TIMER_ABSTIME)

@@ -26,7 +26,8 @@ impl ClockWatch {
     pub fn was_set(&mut self) -> bool {
         /// Both clocks are slewed alike, so that only another task comes between their readings.
         const SLEWED: Nanos = Nanos::from_millis(1);
-        // The alarm tells nothing of the distance of CLOCK_TAI to the wall-clock time.
+        // The alarm does not report changes of the distance between CLOCK_TAI and the wall-clock
+        // time.
         self.was_set = self.was_set
             || self.alarm.as_ref().is_some_and(SettingAlarm::was_set)
             || self.clock.step(SLEWED).is_some();

@@ -29,7 +29,7 @@ impl fmt::Debug for CodeEvents {
 }
 
 impl CodeEvents {
-    /// Listens from now on to all processes on these CPUs. The privilege is that of perf
+    /// Listens from now on to all processes on these CPUs. Needs the same privilege as perf
     /// (`Documentation/admin-guide/perf-security.rst`).
     pub fn start(cpus: &CpuList) -> io::Result<CodeEvents> {
         /// Of each CPU, in bytes: the events of some hundred programs that start.
@@ -52,7 +52,7 @@ impl CodeEvents {
         for sampler in &mut self.0 {
             while let Some(record) = sampler.next_record() {
                 let bytes = record.to_contiguous();
-                // Each record but those of samples ends with what is sampled.
+                // Each record ends with the sampled fields, except for sample records.
                 let time = bytes.last_chunk().map_or(0, |time| u64::from_ne_bytes(*time));
                 let code = record.parse_record().ok().and_then(|parsed| of(&parsed, record.misc()));
                 all.extend(code.map(|(pid, code)| (time, pid, code)));

@@ -163,7 +163,7 @@ fn put_leds(console: &Console, leds: u8) -> io::Result<()> {
     })
 }
 
-/// Waits until the console has done what it was told, at most 500 ms.
+/// Waits until the console has carried out its order, at most 500 ms.
 fn wait_until(done: impl Fn() -> io::Result<bool>) -> io::Result<()> {
     const PATIENCE: Nanos = Nanos::from_millis(500);
     let deadline = crate::clock::now() + PATIENCE;

@@ -143,8 +143,8 @@ pub struct Arrival {
 #[repr(C)]
 pub struct WatchedSwitches {
     count: u32,
-    /// The number of further switches: those after the first [`WatchedSwitches::MOST`], and those
-    /// whose beginning was missed.
+    /// The number of further switches: switches after the first [`WatchedSwitches::MOST`], and
+    /// switches whose beginning was missed.
     pub lost: u32,
     took: [Nanos; WatchedSwitches::MOST],
 }
@@ -303,9 +303,9 @@ impl Driver {
     }
 
     /// Arms the next interrupt. Returns the time at which it will come, on `CLOCK_MONOTONIC`. An
-    /// interrupt armed before is cancelled; that of a device can't be cancelled: `ResourceBusy` until
-    /// it has come, within 100 ms. EINVAL for a time too far away or a handler busy
-    /// for too long, ENODEV where there is no device, `Unsupported` where the time can't be known.
+    /// interrupt armed before is cancelled. A device's interrupt can't be cancelled: `ResourceBusy`
+    /// until it has come, within 100 ms. EINVAL for a time too far away or a handler busy for too
+    /// long, ENODEV where there is no device, `Unsupported` where the time can't be known.
     pub fn arm(&self, source: InterruptSource) -> io::Result<Nanos> {
         let none = Arm { time: 0, source: EDU, flags: 0, busy: 0 };
         let mut arm = match source {

@@ -144,7 +144,7 @@ pub fn hold_cpu_dma_latency(latency: Nanos) -> io::Result<()> {
     descriptor::keep_open(file.into_raw_fd())
 }
 
-/// Writes a file as a whole: after a failure it is what it was before.
+/// Writes a file as a whole: after a failure it is unchanged.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Pending::begin(path, 0)?.finish(bytes)
 }
@@ -177,7 +177,7 @@ pub fn append_to(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a regular file to read it. Anything else at `path`, a link too, is an error and is not opened:
-/// opening a pipe waits for its writer, and opening a device may start what it is for.
+/// opening a pipe waits for its writer, and opening a device may start its function.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place: File = rustix::fs::open(path, flags, Mode::empty())?.into();
@@ -278,10 +278,10 @@ fn temporary(folder: &Path, name: &str) -> io::Result<(File, TempPath)> {
     }
 }
 
-/// What the names of temporary files end with.
+/// The end of the names of temporary files.
 const TEMPORARY: &str = ".tmp";
 
-/// Gives a file the mode and, where this process may do that, the owner of the one that it replaces.
+/// Gives a file the mode and, if this process may do that, the owner of the file that it replaces.
 fn keep_access(file: &File, present: &Metadata) -> io::Result<()> {
     let ours = file.metadata()?;
     if (ours.uid(), ours.gid()) != (present.uid(), present.gid()) {
@@ -291,16 +291,16 @@ fn keep_access(file: &File, present: &Metadata) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(present.mode() & 0o777))
 }
 
-/// Removes the temporary files in `folder` that killed processes left, of files whose name `is_ours`:
-/// nobody has locked them. What can't be removed stays.
+/// Removes the temporary files that killed processes left in `folder`, for files whose name
+/// `is_ours`: nobody has locked them. Files that can't be removed stay.
 pub fn remove_abandoned(folder: &Path, is_ours: impl Fn(&str) -> bool) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let file = entry.file_type().is_ok_and(|kind| kind.is_file());
         if file && final_name(&name).is_some_and(&is_ours) {
             let Ok(file) = File::open(entry.path()) else { continue };
-            // Removed while it is locked: another process may have created it just now, and takes
-            // one that it can lock for its own.
+            // Removed while it is locked: another process may have created it just now, and takes a
+            // file that it can lock for its own.
             if file.try_lock().is_ok() {
                 let _ = std::fs::remove_file(entry.path());
             }

@@ -1,8 +1,9 @@
-//! What the fuzz targets reach of this crate: its parsers, each with assertions about the result.
+//! Entry points for fuzzing: the parsers of this crate, each with assertions about the result.
 
 use crate::{guard, knob};
 
-/// A journal. What is accepted lists only what latlab changes, and is read again as it was written.
+/// A journal. An accepted journal lists only things that latlab changes. Written and read again, it
+/// is the same.
 pub fn journal(bytes: &[u8]) {
     guard::check_journal(bytes);
 }

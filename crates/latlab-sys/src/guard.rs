@@ -64,8 +64,8 @@ pub(crate) fn check_journal(bytes: &[u8]) {
     assert!(merged.iter().all(|one| content.entries.iter().any(|other| one.same_knob(other))));
 }
 
-/// A knob, or a thread, that could not be restored. It stays in the journal, for the next latlab. Or
-/// the journal, if it still lists what was restored.
+/// A knob, or a thread, that could not be restored. It stays in the journal, for the next latlab.
+/// Or the journal, if it still lists restored entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unrestored {
     /// The name of the knob or thread, or the path of the journal.
@@ -97,8 +97,8 @@ pub struct Replaced {
 }
 
 impl Unrestored {
-    /// A journal that lists what was restored, and can't be changed. `is_needed` if it also lists what
-    /// was not.
+    /// A journal that lists restored entries, and can't be changed. `is_needed` if it also lists
+    /// entries that were not restored.
     fn of_journal(path: &Path, error: &io::Error, is_needed: bool) -> Unrestored {
         let advice = if is_needed { "" } else { "; remove it before you change that" };
         Unrestored {
@@ -242,12 +242,13 @@ impl Guard {
         changes.map(|made| made.ended(&left_alone, &outcome.failed)).collect()
     }
 
-    /// What the last [`Guard::restore`] could not restore.
+    /// Knobs and threads that the last [`Guard::restore`] could not restore.
     pub fn unrestored(&self) -> &[Unrestored] {
         &self.unrestored
     }
 
-    /// What the last [`Guard::restore`] has restored, not what had its old value before.
+    /// Knobs and threads that the last [`Guard::restore`] has restored, except for those that had
+    /// their old value already.
     pub fn restored(&self) -> &[Restored] {
         &self.restored
     }
@@ -333,8 +334,8 @@ impl Guard {
         Ok(entries)
     }
 
-    /// The journals of other runs. Damaged ones, and those that are just being removed, count as
-    /// empty.
+    /// The journals of other runs. Damaged journals, and journals that are just being removed,
+    /// count as empty.
     fn others(&self, name: &str) -> Result<Vec<Content>, GuardError> {
         let own = self.journal.as_ref().map(Journal::path);
         let read_all = || -> io::Result<Vec<Content>> {

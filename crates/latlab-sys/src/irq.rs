@@ -18,7 +18,7 @@ pub struct InterruptThreads {
     known: BTreeMap<i32, Description>,
     /// Kernel threads that do other work.
     others: BTreeSet<i32>,
-    /// Ids and names of those whose policy could not be restored, as of the last list.
+    /// IDs and names of threads whose policy could not be restored, as of the last list.
     unusual: Vec<(i32, String)>,
     /// The others, as of the last list.
     last: Vec<Thread>,
@@ -50,7 +50,7 @@ impl InterruptThreads {
     }
 
     /// The present threads, in order of their ids. Threads whose policy could not be restored
-    /// (`SCHED_DEADLINE`, `SCHED_IDLE`, …) are left out, and so are those that are too young to
+    /// (`SCHED_DEADLINE`, `SCHED_IDLE`, …) are left out, and so are threads that are too young to
     /// have set their own policy.
     pub fn list(&mut self) -> Vec<Thread> {
         self.update();
@@ -71,8 +71,8 @@ impl InterruptThreads {
         self.young.contains_key(&id)
     }
 
-    /// The known threads with their present policies, except those that are unusual. One whose policy
-    /// can't be read has that of the last list.
+    /// The known threads with their present policies, except those that are unusual. If a thread's
+    /// policy can't be read, it is the policy of the last list.
     fn read_policies(&mut self) -> Vec<Thread> {
         self.unusual.clear();
         let mut all = Vec::new();

@@ -358,7 +358,7 @@ fn expand(root: &Root, pattern: &str) -> Result<Vec<PathBuf>, Unreadable> {
         }
         paths = found;
     }
-    // Of one that can't be looked at, the failure to read or write it says why.
+    // A path that can't be examined stays: the failure to read or write it gives the reason.
     paths.retain(|path| path.try_exists().unwrap_or(true));
     Ok(paths)
 }

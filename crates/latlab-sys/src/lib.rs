@@ -3,8 +3,8 @@
 //! All `unsafe` of the program is here. The functions are thin and safe: errors are the kernel's
 //! own ([`std::io::Error`]), times are [`latlab_core::time::Nanos`] on `CLOCK_MONOTONIC`.
 //!
-//! System calls go through `std` and rustix where these have a safe function. The exceptions use
-//! the C library: what they lack, and what probes call between two samples, where another way to
+//! System calls go through `std` and rustix where these have a safe function. Two kinds use the C
+//! library: calls that these lack, and calls of probes between two samples, where another way to
 //! make the call would change the number of instructions.
 
 pub mod bpf;

@@ -1,5 +1,5 @@
-//! The state of a machine. Reading it changes, loads and mounts nothing, and does not fail: what
-//! can't be read is left empty.
+//! The state of a machine. Reading it changes, loads and mounts nothing, and does not fail: facts
+//! that can't be read are left empty.
 
 use crate::root::Root;
 use latlab_core::cpulist::CpuList;
@@ -20,8 +20,8 @@ mod rights;
 mod scheduling;
 mod tasks;
 
-/// Reads the state of the machine below `root`. The caller adds what has to be measured: the cost
-/// of reading the clock.
+/// Reads the state of the machine below `root`. The caller adds the cost of reading the clock,
+/// which has to be measured.
 pub fn read(root: &Root) -> Machine {
     let mut machine = Machine {
         cpus: root.cpulist("sys/devices/system/cpu/online").unwrap_or_default(),
@@ -52,7 +52,8 @@ pub fn read(root: &Root) -> Machine {
 /// [`TimeDomain`].
 pub const TIME_DOMAIN: &str = "LATLAB_TIME_DOMAIN";
 
-/// What the clock of this machine counts. Only as a program in a guest latlab is told.
+/// What the clock of this machine counts. An environment variable says so if latlab is a program in
+/// a guest.
 pub fn time_domain() -> TimeDomain {
     let word = std::env::var(TIME_DOMAIN).unwrap_or_default();
     let guests = [TimeDomain::Instructions, TimeDomain::Virtualized];

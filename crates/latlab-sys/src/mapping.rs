@@ -17,7 +17,7 @@ pub struct Mapping {
 
 // SAFETY: the memory belongs to the process, whichever of its threads has the mapping.
 unsafe impl Send for Mapping {}
-// SAFETY: what can be done with a shared reference is atomic, or up to the caller of `start`.
+// SAFETY: accesses by a shared reference are atomic, or up to the caller of `start`.
 unsafe impl Sync for Mapping {}
 
 /// The kind of pages that back a mapping (`Documentation/admin-guide/mm/transhuge.rst`).
@@ -54,8 +54,8 @@ impl Mapping {
         Ok(all.split_off(before))
     }
 
-    /// Maps the first bytes of `file`, shared: what is written to them goes into the page cache.
-    /// The file must be at least this long.
+    /// Maps the first bytes of `file`, shared: writes to them go into the page cache. The file must
+    /// be at least this long.
     pub fn of_file(file: &impl AsFd, size: Bytes) -> io::Result<Mapping> {
         Mapping::map(size, WRITABLE, libc::MAP_SHARED, file.as_fd().as_raw_fd())
     }

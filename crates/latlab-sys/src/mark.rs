@@ -78,7 +78,7 @@ fn instruction<const LETTER: u8>() {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: what is written to the zero register is discarded (Arm ARM, C1.2.5).
+    // SAFETY: a write to the zero register is discarded (Arm ARM, C1.2.5).
     unsafe {
         std::arch::asm!("movz xzr, #0x6c61", options(nomem, nostack, preserves_flags));
     }

@@ -62,9 +62,10 @@ pub fn touch_stack() {
     std::hint::black_box(&mut stack);
 }
 
-/// Makes this much of the calling thread's heap resident. From now on the process keeps what it frees of
-/// the heap, except blocks of more than 32 MiB and whole arenas of ended threads: to give memory back to
-/// the kernel interrupts all CPUs on which its threads run, those of probes too (TLB shootdown).
+/// Makes this much of the calling thread's heap resident. From now on the process keeps freed
+/// memory of the heap, except for blocks of more than 32 MiB and whole arenas of ended threads.
+/// Returning memory to the kernel would interrupt all CPUs on which its threads run, those of
+/// probes too (TLB shootdown).
 pub fn reserve_heap(size: Bytes) {
     /// The largest that glibc takes (`DEFAULT_MMAP_THRESHOLD_MAX`, malloc/malloc.c). Larger blocks are
     /// mapped each by itself.

@@ -19,7 +19,7 @@ pub fn check_network() -> io::Result<()> {
     thread::on_its_own(unshare_network)
 }
 
-/// Moves the calling thread, and those that it starts from now on, into an IPC namespace of their
+/// Moves the calling thread, and threads that it starts from now on, into an IPC namespace of their
 /// own (`ipc_namespaces(7)`). Needs root. Where the kernel has no IPC namespaces, process 1 goes on
 /// without one: it is the only user of the machine.
 pub fn unshare_ipc() -> io::Result<()> {
@@ -29,8 +29,8 @@ pub fn unshare_ipc() -> io::Result<()> {
     }
 }
 
-/// Fails, with a sentence, where /proc shows another PID namespace than that of this process: the
-/// ids there belong to other threads here.
+/// Fails, with a sentence, if /proc shows another PID namespace than this process's: its IDs belong
+/// to other threads here.
 pub fn check_proc() -> io::Result<()> {
     check_own(fs::read_link("/proc/self"), std::process::id())
 }

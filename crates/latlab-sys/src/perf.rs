@@ -128,7 +128,7 @@ pub(crate) fn tracepoint(id: u64, cpu: u32, filter: Option<&str>) -> io::Result<
     Ok(file)
 }
 
-/// Opens the event of page faults on one CPU, of which each counts.
+/// Opens the event of page faults on one CPU. Each fault counts.
 pub fn page_faults(cpu: u32) -> io::Result<File> {
     let attributes = Attributes {
         kind: SOFTWARE,

@@ -71,8 +71,8 @@ pub fn terminate_with_parent() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?)
 }
 
-/// Sets the name (`comm`) of the calling thread and of what it forks from now on. The kernel keeps
-/// 15 bytes; a zero byte ends the name.
+/// Sets the name (`comm`) of the calling thread and of processes that it forks from now on. The
+/// kernel keeps 15 bytes; a zero byte ends the name.
 pub fn set_thread_name(name: &str) -> io::Result<()> {
     let bytes = name.bytes().take_while(|byte| *byte != 0).collect::<Vec<_>>();
     Ok(rustix::thread::set_name(&CString::new(bytes)?)?)

@@ -16,7 +16,7 @@ pub fn of_task(root: &Root, pid: u32) -> Option<Quota> {
 }
 
 /// Folders below `/` that may be the group with the `cpu` controller, by the lines
-/// `ID:CONTROLLERS:PATH` of a task. In a container the path is that of the host.
+/// `ID:CONTROLLERS:PATH` of a task. In a container the path is the host's.
 fn folders(groups: &str) -> Vec<String> {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for line in groups.lines() {

@@ -88,7 +88,7 @@ impl RtTaskEvents {
             .find_map(|folder| root.number(format!("{folder}/events/{point}/id")))
             .ok_or(RtTaskEventsError::Missing(point))?;
         let refused = |e| RtTaskEventsError::Refused(point, e);
-        // A page that the kernel writes its position to, and one that it writes events to, in a ring.
+        // One page for the kernel's position, and one for its events, in a ring.
         let pages = Bytes(2 * page_size() as u64);
         for cpu in cpus.iter() {
             let file = perf::tracepoint(id, cpu, filter).map_err(refused)?;

@@ -95,7 +95,7 @@ pub fn set_nice(nice: i32) -> io::Result<()> {
 }
 
 /// The largest share of the CPU that a `SCHED_OTHER` thread can have: nice -20. The calling thread
-/// has it until this is dropped, for what must not wait behind many running tasks. Without
+/// has it until this is dropped, for work that must not wait behind many running tasks. Without
 /// `CAP_SYS_NICE` nothing changes.
 #[derive(Debug)]
 #[must_use]

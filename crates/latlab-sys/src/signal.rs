@@ -133,7 +133,7 @@ fn not_received() -> io::Result<bool> {
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 
 /// From now on SIGTERM no longer kills: [`termination_requested`] reports it. SIGINT is ignored: a
-/// terminal's Ctrl-C goes to all its processes, and the one that started this one decides what it
+/// terminal's Ctrl-C goes to all its processes, and the parent of this process decides what it
 /// means.
 pub fn record_termination() -> io::Result<()> {
     set_handler(libc::SIGTERM, record_request)?;

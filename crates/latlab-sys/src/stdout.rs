@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether descriptor 1 was closed when this process was started (`>&-`). What is written to it since goes
-/// nowhere, without an error: the standard library opens `/dev/null` there before `main`.
+/// Whether descriptor 1 was closed when this process was started (`>&-`). Later output to it is
+/// lost without an error: the standard library opens `/dev/null` there before `main`.
 pub fn was_closed() -> bool {
     WAS_CLOSED.load(Relaxed)
 }

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Columns and rows of the terminal that stderr writes to; None where it is no terminal, or one that
-/// cannot move its cursor (`TERM=dumb`).
+/// Columns and rows of the terminal that stderr writes to; None if it is no terminal, or a terminal
+/// that cannot move its cursor (`TERM=dumb`).
 pub fn size() -> Option<(u16, u16)> {
     if is_dumb() {
         return None;

@@ -43,7 +43,7 @@ impl WatchedMemory {
 
     /// Copies all numbers. Each is whole; the process may change others meanwhile.
     pub fn read(&self) -> Vec<u64> {
-        // From the last to the first: what is counted first is read last.
+        // From the last to the first: the number that is counted first is read last.
         let mut numbers: Vec<u64> =
             (0..self.numbers).rev().map(|nth| self.memory.number(8 * nth)).collect();
         numbers.reverse();
@@ -90,8 +90,8 @@ fn map(file: &File) -> io::Result<WatchedMemory> {
     Ok(WatchedMemory { memory, numbers, id: facts.ino() })
 }
 
-/// A thread of another process: what it has used so far, and the CPU on which it ran last. `thread` is
-/// its number as the process knows it, which differs in a PID namespace. None if it has ended.
+/// The usage so far of a thread of another process, and the CPU on which it ran last. `thread` is
+/// its ID as the process knows it: it differs in a PID namespace. None if it has ended.
 pub fn thread_usage(pid: u32, thread: u32) -> Option<(ThreadUsage, u32)> {
     let tasks = procfs::numbered(Path::new(&format!("/proc/{pid}/task"))).ok()?;
     tasks.iter().find_map(|task| {

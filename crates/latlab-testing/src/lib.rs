@@ -52,12 +52,12 @@ pub fn not_run(missing: Missing, reason: &str) {
     record(missing, thread.name().unwrap_or("a thread without a name"), reason);
 }
 
-/// Records that `test`, or a part of it, is not run. This is for threads other than that of the
-/// test, which has the test's name. The line goes to standard error and, where [`LIST`] is set, to
-/// the end of that file.
+/// Records that `test`, or a part of it, is not run. This is for threads other than the test's own
+/// thread, which has the test's name. The line goes to standard error and, where [`LIST`] is set,
+/// to the end of that file.
 pub fn record(missing: Missing, test: &str, reason: &str) {
     let line = line(missing, test, reason);
-    // Written directly: the test harness hides what a passing test prints with `eprintln`.
+    // Written directly: the test harness hides the `eprintln` output of a passing test.
     let _ = write!(io::stderr(), "not run: {line}");
     if let Some(list) = std::env::var_os(LIST) {
         append(Path::new(&list), &line).expect("the list of tests not run can be written");

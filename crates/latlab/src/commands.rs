@@ -97,8 +97,8 @@ enum Command {
 }
 
 impl Command {
-    /// The purposes for which the command needs capabilities. None where that depends on its plan,
-    /// or where a program of the user's gets all: those commands drop what they can themselves.
+    /// The purposes for which the command needs capabilities. None if they depend on its plan, or
+    /// if a program of the user's gets all: those commands drop capabilities themselves.
     fn purposes(&self) -> Option<&'static [Purpose]> {
         match self {
             Command::Report(_)
@@ -137,8 +137,8 @@ fn command_line() -> clap::Command {
         .mut_subcommand("explain", |command| command.after_long_help(explain))
 }
 
-/// Parses the command line and runs the command. Returns the exit code: 0, or that of a program
-/// that `exec` has run in a guest.
+/// Parses the command line and runs the command. Returns the exit code: 0, or the exit code of a
+/// program that `exec` has run in a guest.
 pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> {
     let arguments: Vec<OsString> = arguments.collect();
     if arguments.len() < 2 {

@@ -41,8 +41,8 @@ pub trait Target: Sync {
         program_digest()
     }
 
-    /// The kernel that it runs now; none where it boots the one that a plan names, which the
-    /// fingerprint covers.
+    /// The kernel that it runs now. None if it boots the kernel that a plan names: the fingerprint
+    /// covers that.
     fn running(&self, _name: &str, _session: &mut Session<'_>) -> Result<Option<Machine>> {
         Ok(None)
     }
@@ -59,8 +59,7 @@ pub trait Target: Sync {
         outcome.expect("one plan has one outcome")
     }
 
-    /// Starts a program on the target `name`; `output` receives what it writes. Returns its exit
-    /// code.
+    /// Starts a program on the target `name`; `output` receives its output. Returns its exit code.
     fn exec(
         &self,
         name: &str,

@@ -16,7 +16,7 @@ const OF_OTHERS: usize = 192;
 /// The user root.
 const ROOT: u32 = 0;
 
-/// How many of something users may have. What others can't have is left to root.
+/// How many of something users may have. Only root may use the rest.
 pub(super) struct Quota {
     pub(super) all: usize,
     /// All users but root together.
@@ -26,7 +26,8 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// The limit that keeps this user from having one more; `users` are the owners of those there are.
+    /// The limit that one more for this user would exceed. `users` are the owners of the existing
+    /// ones.
     pub(super) fn exceeded(
         &self,
         user: u32,

@@ -209,8 +209,8 @@ impl Connections {
         programs.chain(readers).chain((self.pause > now).then_some(self.pause)).min()
     }
 
-    /// Adds a reader of metrics, in place of the first one that still waits where there are too many:
-    /// readers that send nothing must not keep others out.
+    /// Adds a reader of metrics. If there are too many, it replaces the first reader that still
+    /// waits: readers that send nothing must not keep others out.
     pub(super) fn add_reader(&mut self, reader: Connection<()>) {
         if self.readers.len() >= READERS {
             self.readers.remove(0);

@@ -14,7 +14,7 @@ use syscalls::Sysno;
 pub struct Observed {
     /// The event, without its stack.
     pub event: Event,
-    /// The stack. A sleep without one has that of the last sleep of its thread.
+    /// The stack. A sleep without a stack has the same stack as the last sleep of its thread.
     pub stack: Option<UserStack>,
 }
 
@@ -135,7 +135,7 @@ fn what(
 fn enter(value: &[u64; VALUES], bytes: &[u8], stack: Option<&UserStack>) -> EventKind {
     let call = name(value[0]);
     let refused = stack.filter(|_| call == "rt_sigreturn").map(refused_address);
-    // Any small number is that of an open file, as far as the kernel's side knows.
+    // The BPF program takes any small number for the descriptor of an open file.
     let file_name = bytes.get(NOTE..NOTE + 16).filter(|_| takes_file(call));
     let arguments = match refused {
         Some(address) => [address.unwrap_or(0), 0, 0, 0, 0, 0],
@@ -191,8 +191,9 @@ fn words_of_lock(value: &[u64; VALUES], bytes: &[u8]) -> Option<[u32; WORDS]> {
     words.try_into().ok()
 }
 
-/// The address whose access ended in the signal from whose handler the thread returns: the kernel has written
-/// it to the stack for the handler (`struct rt_sigframe`). None if another signal has come.
+/// The address of the access that raised a signal. The thread returns from the signal's handler;
+/// the kernel wrote the address to the stack for that handler (`struct rt_sigframe`). None if
+/// another signal has come.
 fn refused_address(stack: &UserStack) -> Option<u64> {
     /// Offset of the address on arm64, where the stack pointer points to the information of the signal.
     const ON_ARM64: usize = 304;

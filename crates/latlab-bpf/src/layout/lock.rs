@@ -1,4 +1,4 @@
-//! Events that tell of waits for locks.
+//! Lock wait events.
 
 use super::{Reader, narrow};
 use latlab_core::explain::lock::{LockAddress, LockKind, LockWait, Owner};
@@ -49,8 +49,8 @@ mod tests {
     use crate::layout::{SAME, window};
     use latlab_core::explain::Comm;
 
-    /// An event whose task is that of the event before, with two words in the place of its name and
-    /// three after it.
+    /// An event with the same task as the event before. Two words replace the task's name, three
+    /// follow it.
     fn same(seq: u32, at: u64, [kind, flag]: [u8; 2], prio: i16, words: [u64; 5]) -> Vec<u8> {
         let head = [&seq.to_ne_bytes()[..], &[kind, flag, 0, 0], &at.to_ne_bytes()].concat();
         let who = [&SAME.to_ne_bytes()[..], &prio.to_ne_bytes(), &[0, 0]].concat();

@@ -1,4 +1,4 @@
-//! What a window tells of waits: moves between run queues, stops, and quotas of control groups.
+//! Decodes the waits of a window: moves between run queues, stops, and quotas of control groups.
 
 use super::{Reader, current_task};
 use latlab_core::explain::queue::Move;
@@ -8,20 +8,19 @@ use latlab_core::time::Nanos;
 
 /// Number of moves that a wake-up keeps.
 const MOVES: usize = 4;
-/// Kinds of events that tell of the quota of a control group, and since when.
+/// Kinds of events: a control group is throttled, or unthrottled, since the time in the event.
 pub(super) const THROTTLED: u8 = 23;
 pub(super) const UNTHROTTLED: u8 = 24;
 
-/// Since when a group is throttled or no longer, where an event of this kind tells that: it is its
-/// second number.
+/// When a group was throttled or unthrottled: the second number of an event of these kinds.
 pub(super) fn quota_since(kind: u8, rest: &[u8; 24]) -> Option<Nanos> {
     let mut read = Reader(rest);
     let [_group, since] = [(); 2].map(|()| read.time());
     matches!(kind, THROTTLED | UNTHROTTLED).then_some(since)
 }
 
-/// Inserts that the task was put on the run queue, where the kernel's account tells of it instead of an
-/// event. Nothing was recorded then, so that the current task is that of the event before.
+/// Inserts the enqueue event, whose time is from the kernel's accounting: no event was recorded.
+/// Its current task is therefore the task of the event before.
 pub(super) fn insert_queued(events: &mut Vec<Event>, kind: EventKind, at: Nanos) {
     let place = events.partition_point(|event| event.at <= at);
     let Some(task) = current_task(events, at) else { return };

@@ -65,7 +65,7 @@ pub(super) fn load(
     Ok(recorder)
 }
 
-/// Says of each CPU that the task which runs there is not known: that of ID 0 is the idle task.
+/// Marks the running task of each CPU as unknown: ID 0 would be the idle task.
 fn begin_rings(rings: &MapHandle) -> libbpf_rs::Result<()> {
     let mut ring = vec![0; rings.value_size() as usize];
     ring[RUNNING..RUNNING + 4].fill(u8::MAX);
@@ -88,7 +88,7 @@ fn attach(object: &Object) -> libbpf_rs::Result<Vec<Link>> {
     Ok(links)
 }
 
-/// Disables the programs that can tell nothing on this machine.
+/// Disables the programs that are of no use on this machine.
 fn disable_useless(
     open: &mut OpenObject,
     btf: &Btf<'_>,

@@ -92,9 +92,9 @@ impl Cyclic {
     }
 }
 
-/// The task that ended a sleep in a call. What wakes a thread that waits for another process by a terminal or a
-/// connection is the kernel, when that has written. An interrupt is none; of a lock, it may be the one that is
-/// known to have held it.
+/// The task that ended a sleep in a call. A thread that waits for another process, by a terminal or
+/// a connection, is woken by the kernel once that process has written. The task is then that
+/// process. An interrupt is no task. For a lock, the task may be its known holder.
 pub(super) fn ended_by(
     kind: Option<&EventKind>,
     (waker, context): (Held, WakeContext),

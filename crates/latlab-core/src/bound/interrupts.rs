@@ -30,8 +30,8 @@ pub struct Vector {
     pub ns: Nanos,
 }
 
-/// Returns the interrupts that can meet within a window of this length, those that take longest in
-/// all first. The interrupts of each run are in the order in which they ended.
+/// Returns the interrupts that can meet within a window of this length, the vector with the longest
+/// total first. The interrupts of each run are in the order in which they ended.
 pub(super) fn within(runs: &[&[Interrupt]], window: Nanos) -> Vec<Vector> {
     let mut vectors: BTreeMap<&str, Vector> = BTreeMap::new();
     for run in runs {
@@ -53,8 +53,8 @@ pub(super) fn within(runs: &[&[Interrupt]], window: Nanos) -> Vec<Vector> {
     vectors
 }
 
-/// The longest time that interrupts of one vector, which do not nest, took together of those that
-/// overlap a window of this length, and their number. One that overlaps it in part counts whole.
+/// The longest total time of one vector's interrupts that overlap a window of this length, and
+/// their number. They do not nest. An interrupt that overlaps the window in part counts whole.
 fn most_within(interrupts: &[&Interrupt], window: Nanos) -> (Nanos, u64) {
     let (mut most, mut taken, mut after) = ((Nanos(0), 0), Nanos(0), 0);
     for (first, interrupt) in interrupts.iter().enumerate() {

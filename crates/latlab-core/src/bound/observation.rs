@@ -94,9 +94,10 @@ impl Observation {
     }
 }
 
-/// The longest time for which the CPU could have taken the interrupt of a timer that was due; where
-/// timers expire at ticks, the longest time until the interrupt, as it is the tick's. The probe is due
-/// once in each interval, so one sample whose latency is known tells when it was due for all others.
+/// The longest time for which a timer was due and the CPU could have taken its interrupt. Where
+/// timers expire at ticks: the longest time until the interrupt, because it is the tick's. The
+/// probe is due once in each interval, so one sample with a known latency gives the due times of
+/// all others.
 fn timer_delay(wakes: &[Wake], record: &Record) -> Result<Nanos, NoObservation> {
     let interval = record.series.iter().find_map(|series| series.interval).unwrap_or(Nanos(1));
     let known: HashMap<u64, Nanos> =

@@ -4,7 +4,7 @@ use super::Term;
 use crate::path::DamagedTrace;
 use crate::time::Nanos;
 
-/// What the plugin wrote during a run, from where its samples count to the last one.
+/// The plugin's output during a run, from the first sample that counts to the last one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Each section that was the longest of its kind so far.

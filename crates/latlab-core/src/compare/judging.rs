@@ -120,7 +120,7 @@ impl Judging {
         Some(BEYOND / fewest.fold(0.0, f64::max))
     }
 
-    /// Returns the indices of the judged rows and their quantiles; that of a maximum is 1.
+    /// Returns the indices of the judged rows and their quantiles. The quantile of a maximum is 1.
     fn rows(self, latency: &Latency, runs: &RunHistograms) -> Vec<(usize, f64)> {
         let rows = latency.judged_rows().into_iter();
         let mut rows: Vec<_> = rows.filter(|(_, q)| runs.have_beyond(*q)).collect();

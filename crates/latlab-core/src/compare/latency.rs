@@ -135,8 +135,8 @@ impl Distribution<'_> {
 }
 
 impl SideLatency<'_> {
-    /// Puts the latency next to that of the other side. The verdicts follow later, for all
-    /// latencies together.
+    /// Pairs the latency with the other side's. The verdicts follow later, for all latencies
+    /// together.
     pub(super) fn compared_with(
         &self,
         other: &SideLatency<'_>,
@@ -199,8 +199,8 @@ impl SideLatency<'_> {
 }
 
 impl Latency {
-    /// Returns the indices of the judged rows and their quantiles: the corrected ones where periods
-    /// were missed, since the others ignore what happened during those periods.
+    /// Returns the indices of the judged rows and their quantiles: the corrected rows where periods
+    /// were missed, because the others ignore the missed periods.
     pub(super) fn judged_rows(&self) -> Vec<(usize, f64)> {
         let corrected = self.rows.iter().any(|row| row.name.starts_with("corrected "));
         let quantile = |row: &Row| {

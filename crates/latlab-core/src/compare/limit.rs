@@ -149,7 +149,7 @@ impl LimitFigure {
 const MOST_UNSURE: usize = 10;
 
 /// Judges a claim, with the compared values in words. A figure with a detection limit is taken at both
-/// of its ends: where the outcome depends on what may have been missed, it is not measured.
+/// of its ends: if the ends differ in outcome, the limit is not measured.
 fn judge(claim: &Claim, figures: &[LimitFigure]) -> (Outcome, String) {
     let is_unsure = |one: &LimitFigure| one.none_above.is_some() && claim.uses(&one.known.name);
     let unsure: Vec<usize> = (0..figures.len()).filter(|nth| is_unsure(&figures[*nth])).collect();

@@ -79,8 +79,8 @@ impl Maxima {
 }
 
 impl Bound {
-    /// Returns the number of periods of which at most one exceeds the maximum, with 95 %
-    /// confidence.
+    /// Returns the number of periods for which, with 95 % confidence, at most one in that many
+    /// exceeds the maximum.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

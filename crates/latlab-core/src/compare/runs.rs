@@ -21,7 +21,7 @@ const FEWEST_OF_A_SIDE: usize = 3;
 pub enum Method {
     /// Exactly repeatable times (counted instructions) of the same seeds: every difference is real.
     Exact,
-    /// Each run with the one that was taken next to it.
+    /// Each run with the other side's run that was taken next to it.
     Paired,
     /// All runs of one side with all of the other.
     Unpaired,
@@ -165,7 +165,7 @@ impl Design {
         Design { runs, method, order, same_first, judged: 0, level: LEVEL }
     }
 
-    /// The design of a look at runs of which more may follow.
+    /// The design of an interim look: more runs may follow.
     pub(super) fn at(self, look: Look) -> Design {
         let method = match self.method {
             Method::Paired if !look.paired => Method::Unpaired,
@@ -244,7 +244,7 @@ impl Design {
     }
 }
 
-/// Whether there are enough arrangements of pairs, each of which can be exchanged or not.
+/// Whether the pairs have enough arrangements. The runs of each pair can be exchanged or not.
 fn pairs_suffice(pairs: usize) -> bool {
     u32::try_from(pairs).is_ok_and(|pairs| pairs > FEWEST_ARRANGEMENTS.ilog2())
 }

@@ -44,7 +44,7 @@ pub struct ScanPair {
     pub rows: Vec<Row>,
 }
 
-/// Returns the calls scanned on both sides; of several scans of one call, those at the same
+/// Returns the calls scanned on both sides; for several scans of one call, the scans at the same
 /// position.
 pub(super) fn pairs(a: &[Scan], b: &[Scan]) -> Vec<ScanPair> {
     let pair = |(nth, mine): (usize, &Scan)| {

@@ -49,7 +49,7 @@ fn rt_throttled(machine: &Machine) -> Option<Diagnosis> {
     )
 }
 
-/// What this throttle leaves to whom, as a clause.
+/// The limit that this throttle sets, as a clause.
 fn limit(throttle: Throttle, machine: &Machine) -> String {
     let (runtime, period) = throttle.runtime_and_period_us(machine);
     match (throttle, &machine.scheduling.fair_server) {

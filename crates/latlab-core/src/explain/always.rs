@@ -31,8 +31,8 @@ impl Allowance {
     }
 }
 
-/// A record in the folder of a flight recorder. After a start, the names tell the order in which they
-/// were written.
+/// A record in the folder of a flight recorder. After a start, the names show the order in which
+/// they were written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kept {
     /// Its file name, which begins with the wall-clock time.

@@ -25,7 +25,7 @@ pub struct Culprit {
     pub behind: Option<Task>,
     /// The interrupt.
     pub line: Option<Line>,
-    /// The task and the CPU that asked for what the interrupt ran.
+    /// The task that asked for the function call of the interrupt, and its CPU.
     pub sender: Option<(Task, u32)>,
     /// The softirq, by its number.
     pub softirq: Option<u8>,

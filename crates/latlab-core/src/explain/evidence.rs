@@ -60,7 +60,7 @@ impl Segment {
         self.queue(window)?.since
     }
 
-    /// Whether the timer callback that runs here is the one that wakes the task.
+    /// Whether the timer callback that runs here wakes the task.
     pub fn is_in_waking_callback(&self, window: &Window) -> bool {
         if self.cpu != Some(window.waker_cpu) || self.phase > Phase::Runnable {
             return false;
@@ -208,8 +208,8 @@ impl Window {
         last.is_some_and(|(task, (_, _, context))| is_like_this(&task, context))
     }
 
-    /// The interrupts while the task was on the run queue of the segment, each with the task that had the CPU:
-    /// those after which the kernel checks for rescheduling again.
+    /// The interrupts while the task was on the run queue of the segment, each with the task that
+    /// had the CPU. After these interrupts the kernel checks for rescheduling again.
     fn interrupts_in_queue(
         &self,
         segment: &Segment,
@@ -229,9 +229,9 @@ impl Window {
     }
 
     /// Returns the context of the last interrupt on the segment's CPU before it since the task was
-    /// due, or of the one handled when it was due. An interrupt whose context is unknown has that of
-    /// the last one with a known context if the task was runnable when that one's handler ended: the
-    /// kernel can't have returned to user mode in between.
+    /// due, or of the one handled when it was due. An interrupt of unknown context takes the
+    /// context of the last interrupt with a known one, if the task was runnable when the handler of
+    /// that interrupt ended: the kernel can't have returned to user mode in between.
     pub fn last_interrupt(&self, segment: &Segment) -> Option<InterruptedContext> {
         let events = segment.events(self);
         let until = &events[..events.partition_point(|event| event.at <= segment.from)];
@@ -268,9 +268,9 @@ impl Window {
     }
 }
 
-/// The context of an interrupt that does not report it, the first of these events. It is that of
-/// the timer interrupt after it, if that was taken at once and was due before the first, so that it
-/// was pending as well.
+/// The context of the first of these events, an interrupt that does not report its context. The
+/// timer interrupt after it has the same context if it was taken at once and was due before the
+/// first: both were pending.
 fn infer_from_next(events: &[Event]) -> InterruptedContext {
     let first = events.first().map(|event| event.at);
     let mut handled = first;
@@ -290,7 +290,7 @@ fn infer_from_next(events: &[Event]) -> InterruptedContext {
     InterruptedContext::default()
 }
 
-/// When the first timer was due whose callback runs in the handler that has just begun.
+/// The due time of the first timer whose callback runs in the handler that has just begun.
 pub(super) fn expired(events: &[Event]) -> Option<Nanos> {
     let handler = events.iter().take_while(|event| event.kind != EventKind::InterruptEnd);
     { handler }.find_map(|event| match event.kind {

@@ -7,7 +7,7 @@ use crate::time::Nanos;
 
 /// Returns the activities between `from` and `until`, in the order of their ends, with times since
 /// `origin`: tasks, which are disjoint, and interrupts, softirqs and callbacks, which are nested.
-/// Begun ones end at `until`; of those whose begin is missing nothing is known.
+/// Activities in progress end at `until`. Activities whose begin is missing are unknown.
 pub fn activities(
     events: &[Event],
     (from, until): (Nanos, Nanos),

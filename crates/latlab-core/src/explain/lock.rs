@@ -26,7 +26,7 @@ pub enum LockAddress {
     OwnersMemory,
 }
 
-/// The kind of a lock, as far as the kernel tells it.
+/// The kind of a lock, as far as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
     /// A spinlock without an owner.
@@ -59,11 +59,12 @@ pub enum Access {
 /// The task that has a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The task, with its priority when the wait began, before it inherits that of the waiting task.
+    /// The task, with its priority when the wait began: before it inherits the waiting task's.
     pub task: Task,
     /// The CPU it ran on.
     pub cpu: u32,
-    /// Whether it is a reader, the last one that got the lock: others may have it too, or instead.
+    /// Whether it is a reader: the last reader that got the lock. Other readers may hold the lock
+    /// too, or instead.
     pub is_reader: bool,
 }
 
@@ -94,7 +95,7 @@ impl LockKind {
         }
     }
 
-    /// What the task waits to do; none where only one task can have the lock.
+    /// The access that the task waits for; none if only one task can have the lock.
     pub fn access(self) -> Option<Access> {
         match self {
             LockKind::Rwlock(access)
@@ -105,7 +106,7 @@ impl LockKind {
         }
     }
 
-    /// Its name in the kernel. On `PREEMPT_RT` the functions tell it that were called.
+    /// Its name in the kernel. On `PREEMPT_RT` the called functions decide it.
     pub fn name(self, called: &[String]) -> &'static str {
         let is_called = |start| called.iter().any(|function| function.starts_with(start));
         match self {
@@ -160,7 +161,7 @@ pub(super) fn is_taker(function: &str) -> bool {
 }
 
 impl LockWait {
-    /// Returns the priority of a task; of the owner, without the one that it inherits.
+    /// Returns the priority of a task. For the owner of the lock: without inheritance.
     fn without_inheritance(&self, task: Task) -> i16 {
         let owner = self.owner.filter(|owner| owner.task.pid == task.pid);
         owner.map_or(task.prio, |owner| owner.task.prio)
@@ -183,8 +184,8 @@ pub struct Waited {
 }
 
 impl Window {
-    /// Returns the waits for locks from the switch to the task until it slept, in order of time. The
-    /// end of one that ended on another CPU is not known: it lasts until the task slept.
+    /// Returns the waits for locks from the switch to the task until it slept, in order of time. If
+    /// a wait ended on another CPU, its end is not known: it lasts until the task slept.
     pub fn lock_waits(&self) -> Vec<Waited> {
         let is_own = |task: Task| task.pid == self.task.pid;
         let mut waits: Vec<Waited> = Vec::new();

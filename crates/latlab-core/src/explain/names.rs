@@ -73,7 +73,7 @@ fn is_tool(function: &str) -> bool {
     TOOLS.iter().any(|tool| function.starts_with(tool))
 }
 
-/// Names a variable, with the offset of what lies within it.
+/// Names a variable, with the offset of the address within it.
 fn variable(symbol: &Symbol<'_>) -> String {
     match (symbol.offset, symbol.module) {
         (0, None) => symbol.function.to_owned(),
@@ -82,7 +82,7 @@ fn variable(symbol: &Symbol<'_>) -> String {
     }
 }
 
-/// Returns the priority of a task by that of the kernel.
+/// Describes the priority of a task, from the kernel's number.
 fn priority(prio: i16) -> String {
     match prio {
         ..0 => "deadline".to_owned(),

@@ -35,20 +35,22 @@ struct Cpu {
     is_known: bool,
     /// The last event.
     last: Nanos,
-    /// Numbers of interrupts, softirqs and context switches so far, which tell one from the next.
+    /// Numbers of interrupts, softirqs and context switches so far. They distinguish each from the
+    /// next.
     interrupts: u64,
     softirqs: u64,
     switches: u64,
 }
 
 impl Account {
-    /// Watches a thread from the first event on that tells its state.
+    /// Watches a thread, from the first event that shows its state.
     pub fn watch(&mut self, pid: u32) {
         self.threads.entry(pid).or_default();
     }
 
-    /// Watches the thread of a busy loop, which measures its gaps by its own clock: to be explained
-    /// by [`gap`](Account::gap). From `begin` on it runs on that CPU, of which all events are added.
+    /// Watches the thread of a busy loop, which measures its gaps by its own clock.
+    /// [`gap`](Account::gap) explains them. From `begin` on the loop runs on this CPU, and all
+    /// events of the CPU are added.
     pub fn watch_loop(&mut self, pid: u32, cpu: u32, begin: Nanos) {
         self.threads.entry(pid).or_insert_with(|| Thread::of_loop(cpu, begin));
         let there = self.cpus.entry(cpu).or_default();
@@ -77,12 +79,13 @@ impl Account {
         }
     }
 
-    /// Events of a CPU were lost: what it does is not known until its next one.
+    /// Events of a CPU were lost: its activity is unknown until its next event.
     pub fn lose(&mut self, cpu: u32) {
         self.cpus.entry(cpu).or_default().is_known = false;
     }
 
-    /// The account of a thread so far, with the names of this machine; none where no event told of it.
+    /// The account of a thread so far, with the names of this machine; none if no event has shown
+    /// it.
     pub fn thread(&self, pid: u32, names: &Names) -> Option<RunningThread> {
         self.threads.get(&pid)?.account(pid, names)
     }
@@ -127,7 +130,7 @@ impl Account {
         }
     }
 
-    /// A task is woken: a watched one, or one that has to wait for a watched one.
+    /// A task is woken: a watched task, or a task that has to wait for a watched one.
     fn wake(&mut self, task: Task, cpu: u32, at: Nanos) {
         match self.threads.get_mut(&task.pid) {
             Some(thread) => thread.wake(cpu, task, at),

@@ -17,8 +17,8 @@ pub struct Segment {
     /// Whether the hypervisor stole the CPU for that long. The exact moment between two events is
     /// unknown, so stolen time is placed just before the second one.
     pub stolen: bool,
-    /// The CPU: the one that woke the task, and then that on whose run queue it was; none where that
-    /// is not known.
+    /// The CPU: until the waking the CPU that woke the task, then the CPU of its run queue. None if
+    /// it is not known.
     pub cpu: Option<u32>,
 }
 
@@ -54,8 +54,9 @@ pub struct Activity {
     pub callback: Option<u64>,
 }
 
-/// Returns the segments from when a task should have run until it ran, without gaps: until the
-/// waking on the CPU that woke it, then on the CPU on whose run queue it was at each moment.
+/// Returns the segments from the moment when a task should have run until it ran, without gaps.
+/// They are on the CPU that woke it until the waking, then on the CPU of its run queue at each
+/// moment.
 pub fn segments(window: &Window) -> Vec<Segment> {
     let woken = window.waking.clamp(window.due, window.ran);
     let mut all = Vec::new();

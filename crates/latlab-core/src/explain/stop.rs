@@ -8,11 +8,11 @@ use crate::time::Nanos;
 pub struct Stop {
     /// What stopped the task.
     pub kind: StopKind,
-    /// Since when that delayed it: since it was stopped, or since the end of the sleep from which it
-    /// was taken for that, where the recorder knows it.
+    /// Start of the delay: when it was stopped, or when the sleep ended from which it was taken to
+    /// be stopped, if the recorder knows that.
     pub since: Nanos,
-    /// The task that did it, where events tell: it sent the signal, traces the task, or froze its
-    /// control group.
+    /// The task that stopped it, if events show it: it sent the signal, traces the task, or froze
+    /// its control group.
     pub by: Option<Task>,
 }
 

@@ -23,9 +23,9 @@ impl<'a> Thread<'a> {
         woken_by_thread.then_some(Thread { task: window.waker, events, due })
     }
 
-    /// Since when it was runnable and nothing else was waited for; 0 where that is not known. Other
-    /// wake-ups than those by interrupts release it from the wait for a lock, such as that of
-    /// softirqs on `PREEMPT_RT`.
+    /// Since when it was runnable and waited for nothing else; 0 if that is not known. A wake-up
+    /// that is not by an interrupt ends its wait for a lock, such as the lock of softirqs on
+    /// `PREEMPT_RT`.
     fn runnable(&self) -> Nanos {
         let before = (0..self.due).rfind(|place| self.is_woken(*place) || self.sleeps(*place));
         let mut woken = (self.due..self.events.len()).filter(|place| self.is_woken(*place));

@@ -47,8 +47,8 @@ impl Recheck {
     }
 }
 
-/// A latency that one in `one_of` wake-ups, but at least `least`, exceed: just below the bucket that has the
-/// shortest of them, so that those of the same bucket do not drop out.
+/// A latency that one in `one_of` wake-ups exceeds, but at least `least` of them. It lies just
+/// below the bucket of the shortest of these, so that none in that bucket drops out.
 fn exceeded((one_of, least): (u64, u64), seen: &Histogram) -> Nanos {
     let count = seen.count();
     let exceeding = (count / one_of).max(least);

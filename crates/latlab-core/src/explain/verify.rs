@@ -8,21 +8,22 @@ use crate::record::{Charge, Record, Sample};
 use crate::time::Nanos;
 use std::fmt;
 
-/// Longest time by which they may differ: an event is recorded a little after what it reports.
+/// Longest time by which the recorder and the plugin may differ: an event is recorded a little
+/// after it happens.
 pub const TOLERANCE: Nanos = Nanos::from_micros(1);
 
-/// A time of a late wake-up of which the recorder and the plugin disagree.
+/// A part of a late wake-up on which the recorder and the plugin disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
     /// The latency of the wake-up.
     pub latency: Nanos,
-    /// When the time begins, after the moment at which the thread should have run.
+    /// When the part begins, after the moment at which the thread should have run.
     pub from: Nanos,
     /// Its length.
     pub ns: Nanos,
     /// The name of the cause that the recorder charges; none if it charges none.
     pub cause: Option<String>,
-    /// What the plugin saw of that time.
+    /// What the plugin saw in that time.
     pub seen: &'static str,
 }
 
@@ -86,7 +87,7 @@ impl Seen {
         }
     }
 
-    /// What the plugin saw instead of the cause of this charge, if that is more than the tolerance.
+    /// What the plugin saw instead of this charge's cause, if it is longer than the tolerance.
     fn contradiction(&self, charge: &Charge, machine: &Machine) -> Option<Disagreement> {
         let span = Span { from: charge.from.0, to: charge.from.0 + charge.ns.0 };
         let in_kernel = span.length() - covered(span, &self.elsewhere);
@@ -111,8 +112,9 @@ impl Seen {
         })
     }
 
-    /// The time for which interrupts were off when the thread should have run, of which the recorder says
-    /// something else. While they are off, nothing but a handler or the idle loop can be the cause.
+    /// The time for which interrupts were off when the thread should have run, if the recorder
+    /// names another cause. While interrupts are off, nothing but a handler or the idle loop can be
+    /// the cause.
     fn overlooked(&self, causes: &[Charge]) -> Option<Disagreement> {
         const POSSIBLE: [Cause; 6] = [
             Cause::InterruptsOff,

@@ -32,8 +32,8 @@ impl Throttle {
         }
     }
 
-    /// Returns how long real-time tasks may run in each period, and the period, in microseconds. Of
-    /// a fair server that can't be read, those that the kernel begins with.
+    /// Returns how long real-time tasks may run in each period, and the period, in microseconds.
+    /// For a fair server that can't be read: the kernel's initial values.
     pub fn runtime_and_period_us(self, machine: &Machine) -> (u64, u64) {
         match self {
             Throttle::RtRuntime => {

@@ -41,8 +41,8 @@ impl Walk {
         self.at += ns;
     }
 
-    /// Adds a block that ran several times. Of its instructions only those after the first and up
-    /// to the second number of `part` belong to the path.
+    /// Adds a block that ran several times. Only its instructions after the first and up to the
+    /// second number of `part` belong to the path.
     pub(super) fn run(
         &mut self,
         block: &Block,
@@ -145,7 +145,7 @@ impl Walk {
     }
 
     /// Notes that a program runs, so that no kernel function is on the stack. The depth of tasks
-    /// that were switched to is unknown: depths start at 0 again, and those before the first
+    /// that were switched to is unknown: depths start at 0 again, and depths before the first
     /// program are made relative to it.
     fn ground(&mut self) {
         if !self.grounded {

@@ -22,8 +22,9 @@ pub struct Candidate {
 /// Returns a change if the evidence speaks for it and the machine does not have it already.
 type Rule = fn(&Evidence<'_>) -> Option<Remedy>;
 
-/// The remedies of each cause, the most likely first. Time of the host, late interrupts that may be
-/// its, and what the kernel does not report have none; nor has the work of the task itself.
+/// The remedies of each cause, the most likely first. There are none for time of the host, late
+/// interrupts that may be the host's, time that the kernel does not report, and the work of the
+/// task itself.
 const TABLE: &[(Cause, &[Rule])] = &[
     (Cause::TimerResolution, &[realtime_policy]),
     (Cause::TimerCallbacks, &[above_softirqs, timers_stay, elsewhere]),
@@ -94,7 +95,7 @@ fn first_throttle_off(evidence: &Evidence<'_>) -> Option<Remedy> {
     first.map(|throttle| Remedy::knobs(&[throttle.switched_off_by()]))
 }
 
-/// Against two throttles of real-time tasks, of which the second acts where the first is off.
+/// Against two throttles of real-time tasks: the second acts where the first is off.
 fn both_throttles_off(evidence: &Evidence<'_>) -> Option<Remedy> {
     let all: Vec<_> = throttles(evidence);
     let settings: Vec<_> = all.into_iter().map(Throttle::switched_off_by).collect();

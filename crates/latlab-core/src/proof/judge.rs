@@ -35,7 +35,8 @@ pub struct Judged {
 /// One figure without and with the remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgedFigure {
-    /// The probe; with what ends the latency where it measures several (`realfeel.read-returned`).
+    /// The probe. If it measures several latencies, also the end of this one
+    /// (`realfeel.read-returned`).
     pub probe: String,
     /// `worst`, or a quantile as `p99`.
     pub name: String,
@@ -43,7 +44,8 @@ pub struct JudgedFigure {
     pub without: Nanos,
     /// Of all runs with the remedy together.
     pub with: Nanos,
-    /// The ratio of with to without: of pairs the median, of other runs that of the medians over them.
+    /// The ratio of with to without: for pairs the median of their ratios, for other runs the ratio
+    /// of the medians.
     pub ratio: f64,
     /// Its 95 % confidence interval; none where time is exactly repeatable and runs do not differ.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -63,7 +65,7 @@ const WORST: &str = "worst";
 const NOTICEABLE: f64 = 0.05;
 
 /// Judges one of `remedies` that were measured in the same turns. `without` and `with` have the
-/// runs so far, of which there will be at most `most` each.
+/// runs so far; each will have at most `most`.
 ///
 /// At most 1 of 40 sets of remedies without any effect has one for which an effect is claimed: the
 /// error rate is divided among the remedies.

@@ -6,8 +6,8 @@ use crate::compare::by;
 use crate::time::Nanos;
 
 impl Proofs {
-    /// Returns the proofs as sentences: what each remedy did, what can't be tried at once, and how
-    /// to keep what helped, the best remedy first. `shown` formats times.
+    /// Returns the proofs as sentences: the effect of each remedy, the causes without a remedy to
+    /// try, and how to keep the helpful remedies, the best first. `shown` formats times.
     pub fn sentences(&self, shown: impl Fn(Nanos) -> String) -> Vec<String> {
         let tried = self.tried.iter().map(|proof| proof.sentence(&shown));
         let not_tried = self.not_tried.iter().map(|clause| format!("not tried: {clause}"));

@@ -36,7 +36,7 @@ pub struct Explained {
     /// Missing information and its reason, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub missing: Vec<String>,
-    /// What the CPU of the sample that ended the run did before it.
+    /// The activities of a CPU before the sample that ended the run: the sample's CPU.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub history: Option<History>,
     /// Where the time of threads went that were to run: of busy loops, and of watched threads that
@@ -134,7 +134,7 @@ pub struct Cost {
 }
 
 impl Explained {
-    /// Adds the summary of another run. The history stays that of the first.
+    /// Adds the summary of another run. The history of the first run stays.
     pub fn add(&mut self, other: &Explained) {
         let nothing = self.late == 0 && self.wake_ups == 0;
         self.above = if nothing { other.above } else { self.above.min(other.above) };

@@ -45,14 +45,14 @@ const MOST_STEPS: u64 = 100_000_000;
 /// The largest number of series in a record. A run of ten probes on 512 CPUs has half as many.
 const MOST_SERIES: usize = 10_000;
 
-/// What is read of a record first.
+/// The part of a record that is read first.
 #[derive(Deserialize)]
 struct Version {
     schema: Option<u64>,
 }
 
-/// Why no schema can be read from a text. Values that are skipped, as that of [`Version`] are, end in
-/// another error where the text ends.
+/// Why no schema can be read from a text. The text is parsed again as a whole: parsing as
+/// [`Version`] skips values, and reports another error if the text ends within one.
 fn not_a_record(text: &str) -> RecordError {
     match serde_json::from_str::<serde_json::Value>(text) {
         Err(e) if e.is_eof() && text.trim_start().starts_with('{') => {

@@ -160,7 +160,7 @@ impl Taken {
     }
 }
 
-/// Adds the threads of another run: those of the same name on the same CPUs are one.
+/// Adds the threads of another run. Threads of the same name on the same CPUs are merged.
 pub(super) fn merge(all: &mut Vec<RunningThread>, others: &[RunningThread]) {
     let mut is_free = vec![true; all.len()];
     for other in others {

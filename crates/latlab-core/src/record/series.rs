@@ -182,9 +182,9 @@ impl Series {
         Ok(())
     }
 
-    /// Returns an inconsistency, if there is one: a record is accepted only if its parts agree. What
-    /// takes more than `steps` steps to correct for missed periods is not recomputed; those that were taken
-    /// are subtracted.
+    /// Returns an inconsistency, if there is one: a record is accepted only if its parts agree. A
+    /// series that takes more than `steps_left` steps to correct for missed periods is not
+    /// recomputed. The steps taken are subtracted from `steps_left`.
     pub(super) fn flaw(&self, steps_left: &mut u64) -> Option<String> {
         let histogram = match self.histogram() {
             Ok(histogram) => histogram,

@@ -3,8 +3,8 @@
 use super::Record;
 use crate::plan::Setting;
 
-/// Why runs with these settings do not tell their effect, if so: a knob did not have the same value before
-/// each run, so that another program turns it.
+/// Why runs with these settings do not show their effect, if so: a knob had different values before
+/// the runs, so another program turns it.
 pub fn settings_turned(settings: &[Setting], runs: &[Record]) -> Option<String> {
     settings.iter().find_map(|Setting { knob, .. }| {
         let mut before = runs.iter().filter_map(|run| old(run, knob));
@@ -16,8 +16,8 @@ pub fn settings_turned(settings: &[Setting], runs: &[Record]) -> Option<String> 
     })
 }
 
-/// Why runs with these settings can't be told from those without, if so: a knob had the value before it was
-/// set.
+/// Why runs with these settings do not differ from runs without, if so: a knob had the value before
+/// it was set.
 pub fn settings_were_there(settings: &[Setting], runs: &[Record]) -> Option<String> {
     settings.iter().find_map(|Setting { knob, value }| {
         let is_there = runs.iter().any(|run| old(run, knob) == Some(value));

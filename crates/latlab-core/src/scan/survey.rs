@@ -29,10 +29,10 @@ pub struct Survey {
 /// The measurements that were requested for one moment.
 #[derive(Clone, Debug, Default)]
 struct Tries {
-    /// Those whose interrupt came at that moment.
+    /// Measurements whose interrupt came at that moment.
     hits: Vec<Measurement>,
-    /// Number of those whose interrupt came too far from it, as something else ran when the call
-    /// was to begin.
+    /// Number of measurements whose interrupt came too far from that moment: something else ran
+    /// when the call was to begin.
     strays: usize,
 }
 
@@ -222,9 +222,8 @@ impl Tries {
         self.hits.len() + self.strays
     }
 
-    /// The measurement that represents all: of those in which the call was not delayed, the one
-    /// with the smallest PDLT. In a delayed call the interrupt came at an earlier moment than it
-    /// seems.
+    /// The measurement that represents all: the one with the smallest PDLT among those whose call
+    /// was not delayed. In a delayed call the interrupt came at an earlier moment than it seems.
     fn cleanest(&self) -> Option<&Measurement> {
         let shortest = self.hits.iter().map(|m| m.duration).min()?;
         let clean = shortest + Nanos(EQUAL + (shortest.0 / 1_000).min(DELAYED));

@@ -18,8 +18,8 @@ const EARLY: Nanos = Nanos::from_micros(1);
 const HANDLED: Nanos = Nanos::from_micros(20);
 
 impl Ticks {
-    /// Returns the ticks of this period that come shortly before these moments, of which some may
-    /// be late. None without a moment or a period.
+    /// Returns the ticks of this period that come shortly before these moments. Some moments may be
+    /// late. None without a moment or a period.
     pub fn before(seen: &[Nanos], period: Nanos) -> Option<Ticks> {
         let first = *seen.first().filter(|_| period > Nanos(0))?;
         // The phases relative to the first, which may itself be late.

@@ -91,8 +91,8 @@ pub enum Mismatch {
 }
 
 impl Study {
-    /// Returns the cells, by index, whose records can't be in one table with those of the cells
-    /// before them: another time domain, or another kernel of the same target.
+    /// Returns the cells, by index, whose records can't share a table with the records of earlier
+    /// cells: another time domain, or another kernel of the same target.
     pub fn mismatches(&self, measured: &[Option<Vec<Record>>]) -> Vec<(usize, Mismatch)> {
         let mut known: Vec<(&Cell, &Record)> = Vec::new();
         let mut mismatches = Vec::new();

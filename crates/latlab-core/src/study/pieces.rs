@@ -42,8 +42,8 @@ pub fn cut(whole: &Plan, longest: Nanos) -> Vec<Plan> {
     (0..number).map(piece).collect()
 }
 
-/// Merges the records of the pieces, all of them and in order, into that of the whole; their time
-/// lines follow each other. None without pieces; fails if the machines or fingerprints differ.
+/// Merges the records of all pieces, in order, into the record of the whole. Their time lines
+/// follow each other. None without pieces; fails if the machines or fingerprints differ.
 pub fn join(whole: &Plan, pieces: Vec<Record>) -> Result<Option<Record>, Incomparable> {
     let mut start = Nanos(0);
     let as_whole = pieces.into_iter().map(|mut piece| {

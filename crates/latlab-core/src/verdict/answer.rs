@@ -22,7 +22,7 @@ pub(super) struct Subject<'a> {
     pub(super) policy: Option<&'a Schedule>,
 }
 
-/// Against what no setting of this machine changes.
+/// Against a cause that no setting of this machine changes.
 const NO_SETTING: &str = "no setting shortens it; the time lines below name the functions";
 
 /// Against other work on the measured CPUs.

@@ -14,7 +14,7 @@ const LINES: usize = 3;
 /// Least share of a cause after the first, in percent.
 pub(super) const LEAST: u64 = 5;
 
-/// What no cause explains, as the verdict names it.
+/// The verdict's name for unexplained time.
 const UNEXPLAINED: &str = "unexplained";
 
 /// A leading cause of late wake-ups, and the answer to it.

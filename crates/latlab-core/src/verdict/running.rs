@@ -13,7 +13,7 @@ use crate::time::Nanos;
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-/// Most threads of which the verdict tells, and most causes of each.
+/// Largest number of threads in the verdict, and of causes of each.
 const THREADS: usize = 3;
 const CAUSES: usize = 3;
 
@@ -24,9 +24,9 @@ const OUTRANK_OTHERS: &str =
 /// Most tasks that it names as waiting.
 const TASKS: usize = 3;
 
-/// Returns what became of the time of each thread that was to run, those that lost the largest share
-/// first; what to do against the leading causes; and what a real-time thread that never sleeps does to
-/// others. Nothing if the record has no such thread.
+/// Returns how each thread that was to run lost its time, the largest lost share first; remedies
+/// for the leading causes; and the effect of a real-time thread that never sleeps on others.
+/// Nothing if the record has no such thread.
 pub fn running(record: &Record) -> Vec<String> {
     let Some(explained) = &record.explained else { return Vec::new() };
     let mut threads: Vec<&RunningThread> = explained.running.iter().collect();

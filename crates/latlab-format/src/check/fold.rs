@@ -12,7 +12,7 @@ pub(super) struct Group<'a> {
     pub others: Vec<&'a ThreadReport>,
 }
 
-/// The threads by their kinds: those with errors first, then those with warnings.
+/// The threads by kind: first kinds with errors, then kinds with warnings.
 pub(super) fn groups(threads: &[ThreadReport]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for thread in threads {

@@ -37,7 +37,7 @@ pub(super) fn comparison_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     let headlines = comparison.latencies.iter().zip(names).map(|(latency, name)| {
         let text = capital(&latency.sentence());
         let worst = capital(&latency.worst.words_of([&a.name, &b.name]));
-        // The sentence on what is inconclusive has the design already.
+        // The sentence on an inconclusive result names the design already.
         let known = text.to_lowercase().contains(design.to_lowercase().trim_end_matches('.'));
         let note = if known { worst } else { format!("{worst}. {design}") };
         Headline {
@@ -114,8 +114,7 @@ pub(super) fn cause_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     headlines.collect()
 }
 
-/// A headline for each record whose remedies were tried: what they did, and how to keep those that
-/// helped.
+/// A headline for each record with tried remedies: their effects, and how to keep the helpful ones.
 pub(super) fn proof_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     let several = sources.len() > 1;
     let headlines = sources.iter().filter_map(|source| {

@@ -52,7 +52,7 @@ fn group_by_path<'a, 'b>(known: &'b [(&'a Sample, &'a Path)]) -> Vec<&'b [(&'a S
     known.chunk_by(|a, b| a.1.functions == b.1.functions).collect()
 }
 
-/// Samples that took the same path, of which the worst is drawn.
+/// Samples that took the same path. The worst of them is drawn.
 fn details(id: &str, samples: &[(&Sample, &Path)], open: bool) -> Markup {
     let [(sample, path), others @ ..] = samples else { return Markup::default() };
     let colours = FunctionColours::of(path);

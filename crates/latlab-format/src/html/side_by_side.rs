@@ -52,7 +52,7 @@ pub(super) fn section(
 }
 
 impl<'a> SideBySide<'a> {
-    /// Facts of several sources, of which those with the same name share a column.
+    /// Facts of several sources. Sources of the same name share a column.
     pub(super) fn grouped(
         sources: impl Iterator<Item = (&'a str, Vec<(String, String)>)>,
     ) -> SideBySide<'a> {
@@ -114,8 +114,8 @@ impl<'a> SideBySide<'a> {
     }
 }
 
-/// Divides a fact whose values are lists, such as a kernel command line, into the items that all have
-/// and those that differ.
+/// Divides a fact whose values are lists, such as a kernel command line, into the common items and
+/// the different ones.
 fn without_common_items((name, values): Fact) -> Vec<Fact> {
     let between = separator(&values);
     let lists: Option<Vec<Vec<&str>>> = values

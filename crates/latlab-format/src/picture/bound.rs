@@ -8,7 +8,7 @@ use latlab_core::time::Nanos;
 /// Share of the space between two targets that columns take.
 const WIDTH: f64 = 0.8;
 
-/// Returns the chart of all bounds, of which there is at least one.
+/// Returns the chart of all bounds; there is at least one.
 pub fn chart(rows: &[Row]) -> Chart {
     let targets = distinct(rows.iter().map(|row| row.target.as_str()));
     let loads = distinct(rows.iter().map(|row| row.load.as_str()));

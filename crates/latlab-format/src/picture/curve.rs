@@ -49,7 +49,7 @@ pub fn names(sources: &[NamedRecord]) -> Vec<String> {
         .flat_map(|source| source.record.series.iter().map(move |s| (source, s)))
         .collect();
     let loads_differ = all.windows(2).any(|w| w[0].1.load != w[1].1.load);
-    // The name of a record tells its kernel, unless it has several.
+    // The name of a record identifies its kernel, unless the record has several.
     let profiles_differ = sources.iter().any(|source| {
         source.record.series.windows(2).any(|pair| pair[0].profile != pair[1].profile)
     });

@@ -60,7 +60,7 @@ fn bins(histogram: &Histogram) -> Vec<(f64, f64)> {
     points
 }
 
-/// Returns the first nanosecond of the bin of a latency, and that of the next bin.
+/// Returns the first nanosecond of the bin of a latency, and the first of the next bin.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

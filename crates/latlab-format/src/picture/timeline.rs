@@ -5,8 +5,8 @@ use super::curve::Curve;
 use super::{Axis, Chart, ChartLine, Marks, Step, Unit};
 use latlab_core::time::Nanos;
 
-/// Returns the chart: the worst latency of each interval of time; none if no series has any, as those
-/// of `latlab watch`.
+/// Returns the chart: the worst latency of each interval of time; none if no series has intervals,
+/// as with `latlab watch`.
 pub(super) fn chart(curves: &[Curve<'_>]) -> Option<Chart> {
     let lines: Vec<ChartLine> = curves
         .iter()

@@ -19,8 +19,8 @@ pub fn csv(study: &Study, findings: &Findings<'_>) -> String {
     lines(std::iter::once(header).chain(rows))
 }
 
-/// Returns a line for each claim: its words and those of the paper, where they are there, the bound
-/// and its changes, the verdict, and the values that were compared.
+/// Returns a line for each claim: its words, the paper's words if the study quotes them, the bound
+/// and its changes, the verdict, and the compared values.
 pub fn claims(findings: &Findings<'_>) -> String {
     let header = ["claim", "sentence", "source", "bound", "verdict", "measured"].map(str::to_owned);
     let rows = findings.claims.iter().map(|(claim, judgement)| {

@@ -53,8 +53,8 @@ fn values(study: &Study, findings: &Findings<'_>) -> String {
     text
 }
 
-/// Returns the claims by verdict; nothing if the study has none. What was measured is repeated for
-/// claims that do not hold only.
+/// Returns the claims by verdict; nothing if the study has none. The measured values are repeated
+/// only for claims that do not hold.
 fn claims(findings: &Findings<'_>) -> String {
     if findings.claims.is_empty() {
         return String::new();

@@ -91,8 +91,8 @@ fn causes(record: &Record, explained: &Explained, verbose: bool, width: Width) -
 }
 
 /// Time line of a wake-up from the time it was due to the time it ran, with a line for each segment
-/// and the kernel's stack below it. Unless it is `verbose`, segments of the same culprit are one line,
-/// and what is short then is summed up.
+/// and the kernel's stack below it. Unless it is `verbose`, segments of the same culprit share a
+/// line, and the lines that are still short are summed up.
 fn time_line(record: &Record, sample: &Sample, verbose: bool, width: Width) -> String {
     let length = width.at_most(OTHERS + LENGTH).saturating_sub(OTHERS).max(8);
     let mut text = format!(
@@ -128,8 +128,8 @@ fn single(sample: &Sample) -> Vec<Vec<&Charge>> {
 }
 
 /// The lines of a sample, and the segments that are too short for one. Long neighbours of one culprit
-/// are one line. Interrupts and other tasks may cut a wait into many pieces: short ones of one culprit
-/// are a line together if they are long, or belong to the one that it has.
+/// are one line. Interrupts and other tasks may cut a wait into many pieces. The short pieces of a
+/// culprit join its line, or get a line of their own if they are long together.
 fn joined(sample: &Sample) -> (Vec<Vec<&Charge>>, Vec<&Charge>) {
     let is_long = |time: Nanos| time.0 >= sample.latency.0 / SHORT;
     let (long, pieces): (Vec<_>, Vec<_>) =
@@ -227,7 +227,7 @@ pub(super) fn overhead(record: &Record, width: Width) -> String {
     format!("\ntracing overhead: {ns} in {runs} runs within {counted}:\n{table}\n")
 }
 
-/// Returns how much was lost, and what is missing and why.
+/// Returns the amount of lost data, and the missing data with the reason.
 pub(super) fn limitations(record: &Record) -> String {
     let Some(explained) = &record.explained else { return String::new() };
     let lost = format!("lost: {} late wake-ups, samples or events\n", grouped(explained.lost));

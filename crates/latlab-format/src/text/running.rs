@@ -14,10 +14,12 @@ use std::fmt::Write as _;
 /// Most threads that are shown unless all are asked for.
 const THREADS: usize = 3;
 
-/// Sources below this part of what was taken are summed up unless all are asked for.
+/// Sources with less than one part in `SMALL` of the taken time are summed up, unless all are asked
+/// for.
 const SMALL: u64 = 100;
 
-/// Returns for each thread a table of what took its CPU; of the first three unless it is `verbose`.
+/// Returns a table for each thread with the sources that took its CPU. Unless it is `verbose`, only
+/// for the first three threads.
 pub(super) fn tables(record: &Record, verbose: bool, width: Width) -> String {
     let all = record.explained.iter().flat_map(|explained| &explained.running);
     let shown = if verbose { usize::MAX } else { THREADS };

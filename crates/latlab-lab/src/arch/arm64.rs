@@ -4,8 +4,8 @@ use super::{Arch, InterruptDevice, Overwritten};
 use latlab_part::part::About;
 use object::elf::EM_AARCH64;
 
-/// The CPU is the one that QEMU translates to the fewest instructions of the host. Its generic timer
-/// counts nanoseconds: at QEMU's usual 62.5 MHz, times would be multiples of 16 ns.
+/// QEMU translates this CPU model to the fewest instructions of the host. Its generic timer counts
+/// nanoseconds: at QEMU's usual 62.5 MHz, times would be multiples of 16 ns.
 ///
 /// QEMU puts a device tree into the guest's memory whenever it starts, at the beginning where it boots
 /// no kernel (`arm_setup_firmware_boot`, `hw/arm/boot.c`, QEMU 7.2); the kernel begins 2 MiB after it.

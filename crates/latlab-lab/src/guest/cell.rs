@@ -103,7 +103,7 @@ impl Program {
     }
 
     /// The program, its libraries for this architecture, and the files that it reads. `check` gets
-    /// those that the user named before any is read.
+    /// the files that the user named, before any is read.
     pub fn files(
         &self,
         arch: &'static Arch,
@@ -125,8 +125,8 @@ impl Program {
         Ok(files)
     }
 
-    /// The name that the user typed, where it differs from the real path: a program may look for
-    /// its libraries next to its real path, and depend on the name by which it was called.
+    /// The name that the user typed, if it differs from the real path. A program may look for its
+    /// libraries next to its real path, and may depend on the name by which it was called.
     pub fn links(&self) -> Vec<(PathBuf, PathBuf)> {
         let real = self.real();
         if real == self.path { Vec::new() } else { vec![(self.path.clone(), real)] }
@@ -191,8 +191,8 @@ impl Cell {
         }
     }
 
-    /// The modules that the job's parts need. Where parts may be left out, only those that the
-    /// kernel has: the part that lacks one is left out in the guest.
+    /// The modules that the job's parts need. If parts may be left out, only the modules that the
+    /// kernel has: the guest leaves out a part whose module is missing.
     fn needed_modules(&self) -> Result<Vec<String>> {
         let mut names: Vec<String> =
             self.needs.modules.iter().map(|name| (*name).to_owned()).collect();
@@ -200,7 +200,7 @@ impl Cell {
             names.push(self.kernel.arch.rtc_module.to_owned());
         }
         if self.job.may_lack() {
-            // What can't be read may be there.
+            // A module that can't be read may be there.
             let kernel = &self.kernel;
             let has = |name: &String| match module::closure(kernel, std::slice::from_ref(name)) {
                 Err(Failure::Unsupported(_)) => Ok(false),
@@ -299,8 +299,8 @@ impl Cell {
         Ok(names)
     }
 
-    /// Refuses the modules of a profile for a kernel that came without modules: nothing tells whether
-    /// it has these built in.
+    /// Refuses the modules of a profile for a kernel that came without modules: they may or may not
+    /// be built in.
     fn check_modules(&self, named: &[String]) -> Result<()> {
         if named.is_empty() || self.kernel.contents()?.have_modules() {
             return Ok(());
@@ -345,8 +345,8 @@ impl Cell {
         self.check_size(Bytes(sizes.into_values().fold(0, u64::saturating_add)))
     }
 
-    /// Refuses a place in the guest where its own file systems hide what was copied. In wall-clock time
-    /// it has its files before it mounts them.
+    /// Refuses a place in the guest where a copied file would be hidden by the guest's own file
+    /// systems. In wall-clock time the guest has its files before it mounts these.
     pub(crate) fn check_place(&self, place: &Path) -> Result<()> {
         let own: &[&str] = match self.time {
             GuestTime::Instructions => &["/proc", "/sys"],

@@ -73,7 +73,7 @@ impl Debugger {
         self.ask(&format!("Hg{cpu}")).map(drop)
     }
 
-    /// Carries out a command of QEMU's monitor. What it prints is an error.
+    /// Carries out a command of QEMU's monitor. Any output of the command is an error.
     pub fn command(&mut self, command: &str) -> io::Result<()> {
         let mut answer = self.ask(&format!("qRcmd,{}", hex(command.as_bytes())))?;
         let mut printed = Vec::new();
@@ -168,7 +168,7 @@ pub(super) mod tests {
     use super::*;
     use std::thread::JoinHandle;
 
-    /// A debugger whose other end gives these answers, and notes what it was asked.
+    /// A debugger whose other end gives these answers, and notes the requests.
     pub(in crate::guest) struct Answering {
         pub(in crate::guest) debugger: Debugger,
         asked: JoinHandle<Vec<String>>,

@@ -122,9 +122,10 @@ fn boot(debugger: &mut Debugger, timer: Option<ApicTimer>) -> io::Result<String>
 /// and lets it continue. The guest is stopped meanwhile, and its clock with it.
 ///
 /// The calibration waits 100 ms in a loop of `pause` instructions, each of which leaves QEMU's
-/// translated code: half of the wall-clock time of a boot. Hardware avoids it by CPUID leaf 0x15,
-/// which QEMU lacks; the variable is the one that this leaf sets (`native_calibrate_tsc`,
-/// `arch/x86/kernel/tsc.c`). The value is what this kernel measured at its first boot.
+/// translated code: half of the wall-clock time of a boot. Hardware avoids the calibration by CPUID
+/// leaf 0x15, which QEMU lacks. The kernel stores this leaf in the same variable
+/// (`native_calibrate_tsc`, `arch/x86/kernel/tsc.c`). The value is the one that this kernel
+/// measured at its first boot.
 fn preset(debugger: &mut Debugger, timer: ApicTimer) -> io::Result<()> {
     debugger.run_to(timer.setup)?;
     debugger.write(timer.variable, &timer.period.to_le_bytes())
@@ -137,7 +138,7 @@ fn save(debugger: &mut Debugger) -> io::Result<()> {
     debugger.command(&format!("savevm {NAME}"))
 }
 
-/// Restores a stopped guest, whose memory is that of its snapshot but for a part that QEMU overwrote.
+/// Restores a stopped guest. Its memory is the snapshot's, except for a part that QEMU overwrote.
 fn restore(
     debugger: &mut Debugger,
     stopped: &Stopped,

@@ -67,7 +67,7 @@ pub(super) fn plugged_in(cell: &Cell) -> Option<&'static str> {
     }
 }
 
-/// QEMU's command. Whoever breaks out of a guest finds no capability but that of reading files.
+/// QEMU's command. Whoever breaks out of a guest finds no capability except for reading files.
 pub(super) fn qemu(arch: &Arch) -> Command {
     let mut command = process::command(arch.qemu);
     process::confine(&mut command);

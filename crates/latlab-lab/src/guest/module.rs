@@ -116,8 +116,8 @@ impl<'a> Modules<'a> {
         Ok(Modules { contents, release: &kernel.release, files, built_in, algorithms: None })
     }
 
-    /// The uncompressed contents of the module at a path below the kernel's folder, and what it says
-    /// of itself.
+    /// The uncompressed contents of the module at a path below the kernel's folder, and the
+    /// information in it.
     fn read(&self, path: &Path) -> Result<(Vec<u8>, Info)> {
         let packed = self.contents.read(path)?.unwrap_or_default();
         let place = self.contents.place(path);

@@ -1,4 +1,4 @@
-//! What a guest and its QEMU write: files in memory that only grow.
+//! Output of a guest and of its QEMU: files in memory that only grow.
 
 use latlab_core::size::Bytes;
 use latlab_sys::file;
@@ -29,8 +29,8 @@ impl Outputs {
         })
     }
 
-    /// Says which of them is longer than those of any sound guest. The recording is written by the plugin,
-    /// not by the guest.
+    /// Names the first output that exceeds its limit. The recording has none: the plugin writes it,
+    /// not the guest.
     pub(super) fn excess(&self) -> Option<String> {
         let is_long = |file: &File, most| file.metadata().is_ok_and(|file| file.len() > most);
         let files = [
@@ -43,11 +43,12 @@ impl Outputs {
     }
 }
 
-/// Maximum length of the console and of QEMU's output in bytes, a thousand times that of a boot.
+/// Maximum length of the console and of QEMU's output in bytes: a thousand times the output of a
+/// boot.
 const LONGEST: u64 = 64 << 20;
 
-/// Maximum length of all messages in bytes: four of the longest, or the output of a program, of which the
-/// messages have four bytes for three.
+/// Maximum length of all messages in bytes: four of the longest messages, or a program's output in
+/// base64 (4:3).
 const LONGEST_SENT: u64 = 1 << 30;
 
 /// The lines of a file that grows.

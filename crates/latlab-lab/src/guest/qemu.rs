@@ -29,7 +29,7 @@ pub(crate) struct Guest {
     started: Nanos,
     limit: Limit,
     patience: Patience,
-    /// What it has sent through the port.
+    /// The guest's output through the port.
     sent: Lines,
     ended: Option<ExitStatus>,
 }
@@ -115,8 +115,8 @@ impl Guest {
         }
     }
 
-    /// What a failed launch means. If QEMU is ending, its exit status says more than the error of
-    /// the socket.
+    /// The meaning of a failed launch. If QEMU is ending, its exit status says more than the error
+    /// of the socket.
     fn launch_failed(&mut self, restores: bool, error: &io::Error) -> Launched {
         /// The number of the signal on every architecture.
         const SIGKILL: i32 = 9;
@@ -223,8 +223,8 @@ impl Guest {
 const OUT_OF_ROOM: &str = "the file system of the cache is full, so that QEMU can't read the guest's snapshot \
                            there: make room, or set XDG_CACHE_HOME";
 
-/// What a console says of a failure: the kernel's first report of a fault, which names the function
-/// and its callers, or else the end.
+/// The reason for a failure, from the console: the kernel's first fault report, which names the
+/// function and its callers, or else the end of the console.
 fn told(console: &[String]) -> String {
     /// Lines of a report, which has some sixty with registers and modules.
     const REPORT: usize = 60;

@@ -83,8 +83,8 @@ impl Qemu {
         Ok(())
     }
 
-    /// Refuses a kernel that was replaced since the cell was prepared, which may be hours ago: its
-    /// figures would be kept as those of the one before.
+    /// Refuses a kernel that was replaced since the cell was prepared, possibly hours ago: the new
+    /// kernel's figures would be kept as the old one's.
     fn kernel(&mut self, cell: &Cell, initramfs: &[u8], cmdline: &str) -> io::Result<()> {
         if !cell.kernel.is_intact().map_err(io::Error::other)? {
             let name = &cell.kernel.name;
@@ -99,8 +99,8 @@ impl Qemu {
         Ok(())
     }
 
-    /// The guest's memory. A restored guest maps that of its snapshot privately; otherwise latlab
-    /// shares it, to keep it.
+    /// The guest's memory. A restored guest maps its snapshot's memory privately. Otherwise latlab
+    /// shares the memory, to keep it.
     fn memory(&mut self, size: Bytes, start: &Start) -> io::Result<File> {
         let (memory, share) = match start {
             Start::Restore(snapshot) => (snapshot.memory.try_clone()?, "off"),

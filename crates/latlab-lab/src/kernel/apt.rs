@@ -35,7 +35,7 @@ pub fn show(archive: &Archive, name: &str) -> Result<Option<Package>> {
     }
 }
 
-/// Those of these packages that the archive has, each in its newest version.
+/// The packages of this list that the archive has, each in its newest version.
 pub fn show_all(archive: &Archive, names: &[String]) -> Result<Vec<Package>> {
     let mut command = archive.tool("apt-cache");
     command.args(["show", "--no-all-versions", "--"]).args(names);

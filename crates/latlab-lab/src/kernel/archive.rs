@@ -1,5 +1,5 @@
 //! Debian's archive through apt: with the settings of this machine, or with package lists of latlab's
-//! own, which have other suites and architectures. The mirror is always that of this machine.
+//! own, which have other suites and architectures. The mirror is always this machine's.
 
 use super::store::Store;
 use super::work::{ask, first_error, interrupted, run, tool};
@@ -20,7 +20,7 @@ pub enum Archive {
     Own(PathBuf),
 }
 
-/// What is read of Debian, the security updates included where this machine has them.
+/// The suites of Debian that are read. They include the security updates if this machine has them.
 const SUITES: &[&str] = &[
     "bookworm",
     "bookworm-security",
@@ -52,7 +52,7 @@ const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Lists that are younger are not asked for anew.
 const FRESH: Duration = Duration::from_hours(1);
 
-/// The file whose time is that of the last complete update.
+/// The file whose modification time is the time of the last complete update.
 const UPDATED: &str = "updated";
 
 impl Archive {

@@ -41,8 +41,8 @@ fn parts(packages: &[apt::Package]) -> BTreeMap<String, Vec<String>> {
     packages.iter().map(of).collect()
 }
 
-/// The kernels of which all `parts` are `there`: while Debian's archive is being updated, and later too,
-/// some are not.
+/// The kernels whose `parts` are all `there`. Some parts are missing while Debian's archive is
+/// being updated, and sometimes later too.
 fn whole(all: Vec<Offer>, parts: &BTreeMap<String, Vec<String>>, there: &[Offer]) -> Vec<Offer> {
     let there: BTreeSet<&str> = there.iter().map(|part| part.package.as_str()).collect();
     let is_whole = |offer: &Offer| {

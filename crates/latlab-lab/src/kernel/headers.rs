@@ -104,8 +104,8 @@ fn fetch(kernel: &Kernel, facts: &Facts, draft: &Draft, progress: &mut dyn Progr
     std::fs::rename(&tree, &place).at(&place)
 }
 
-/// The three packages, each with the archive that has it: the headers of this kernel, the headers
-/// common to its version, and the build programs, which are those for this machine.
+/// The three packages, each with its archive: the headers of this kernel, the common headers of its
+/// version, and the build programs for this machine.
 fn packages(
     kernel: &Kernel,
     facts: &Facts,

@@ -166,8 +166,8 @@ fn banner(bytes: &[u8]) -> Option<String> {
     starts.map(|(at, _)| at).filter(found).find_map(after)
 }
 
-/// The release at the start of a version string. It becomes the name of a folder: other characters
-/// than those of a release are refused.
+/// The release at the start of a version string. It becomes the name of a folder: characters that
+/// don't occur in releases are refused.
 fn release(version: &[u8]) -> Option<String> {
     const LONGEST: usize = 64;
     let end = version.iter().take(LONGEST + 1).position(|byte| matches!(byte, b' ' | 0))?;

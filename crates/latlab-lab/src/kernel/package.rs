@@ -13,7 +13,7 @@ struct Found {
     /// The package by which the kernel is known: `linux-image-…`.
     name: String,
     version: String,
-    /// One package or, since Linux 7, those with the kernel, its modules and its configuration.
+    /// One package or, since Linux 7, three: the kernel, its modules and its configuration.
     packages: Vec<apt::Package>,
 }
 
@@ -129,7 +129,7 @@ fn series(name: &str) -> Option<(String, &str)> {
         .then(|| (format!("linux-image-{series}."), kind))
 }
 
-/// Whether a name is that of a kernel of this kind: between series and kind there are only numbers,
+/// Whether a name belongs to a kernel of this kind: between series and kind there are only numbers,
 /// as in `6.12.117+deb12` and `6.1.0-56`.
 fn of_kind(name: &str, start: &str, kind: &str) -> bool {
     let rest = name.trim_end_matches(UNSIGNED).strip_prefix(start);

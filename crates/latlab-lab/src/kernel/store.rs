@@ -63,7 +63,7 @@ impl Origin {
 
 /// The file that marks a folder as a kernel.
 const FACTS: &str = "kernel.json";
-/// What the name of a draft begins with; its key follows.
+/// Start of a draft's name. The key follows.
 const DRAFT: &str = ".draft-";
 
 /// The folder of all kernels.
@@ -266,7 +266,7 @@ impl Drop for Draft {
     }
 }
 
-/// Adds a source to those that the kernel serves.
+/// Adds a source to the sources that the kernel serves.
 pub fn serve(kernel: &Kernel, mut facts: Facts, source: Source) -> Result<()> {
     if facts.origin.serves.contains(&source) {
         return Ok(());
@@ -375,7 +375,7 @@ fn at(path: &Path, error: &std::io::Error) -> Failure {
 pub enum Piece {
     /// A run of digits.
     Number(u64),
-    /// What is between them.
+    /// The text between numbers.
     Text(String),
 }
 

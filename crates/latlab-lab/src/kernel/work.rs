@@ -132,8 +132,8 @@ pub(super) fn log_file(name: &str) -> Result<PathBuf> {
     Ok(log)
 }
 
-/// What a compiler says of options that it does not know, and the dynamic loader of a program that was
-/// linked with a newer C library.
+/// Error messages that mean "wrong tool version": the compiler does not know an option, or the
+/// dynamic loader finds a program that was linked with a newer glibc.
 const NEWER: [&str; 2] = ["unrecognized command-line option", "version `GLIBC_"];
 
 /// Shows the end of a failed build's log, and its path.

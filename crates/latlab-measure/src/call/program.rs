@@ -66,7 +66,8 @@ impl Call for Program {
         Some(self.command.clone())
     }
 
-    /// Higher than that of the program, so that it does not run on between its mark and the window.
+    /// Higher than the program's priority, so that the program does not run on between its mark and
+    /// the window.
     fn priority(&self) -> u32 {
         match self.window {
             Scanned::Marks => MARK_READER_PRIORITY,

@@ -65,7 +65,7 @@ pub struct Window {
 pub struct Alarm {
     /// What interrupts the call.
     pub interrupt: Interrupt,
-    /// Pipe to the Producer, which tells it how long to sleep on its own timer.
+    /// Pipe to the Producer. It carries the time to sleep on the Producer's own timer.
     pub producer: File,
     /// The test driver, if the call or the interrupt needs it.
     pub driver: Option<Driver>,

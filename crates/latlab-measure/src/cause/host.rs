@@ -14,9 +14,9 @@ use latlab_part::part::{About, Describe};
 /// between two events is placed before the second one. Where it may have been stolen before the
 /// task was due or woken, it does not count, unless the second event is the interrupt that the
 /// wake-up waited for: a CPU that runs takes it at once. Other hypervisors count stolen time at
-/// ticks (`proc_stat(5)`): it has to cover a segment of more than half of the latency. What the
-/// host takes without counting it as stolen is in `idle-exit` if the CPU was idle, and otherwise in
-/// whatever the kernel did: the guest can't tell them apart.
+/// ticks (`proc_stat(5)`): it has to cover a segment of more than half of the latency. Time that
+/// the host takes without counting it as stolen is in `idle-exit` if the CPU was idle, and
+/// otherwise in the kernel's activity at that time: the guest can't distinguish them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Host;
 

@@ -6,7 +6,7 @@ use latlab_core::explain::segment::Segment;
 use latlab_core::explain::{Line, Window};
 use latlab_part::part::{About, Describe};
 
-/// An interrupt handler ran: that of any interrupt, the waking one included.
+/// The handler of any interrupt ran, the waking one included.
 ///
 /// Recognized by `irq:irq_handler_entry` and the `irq_vectors` events (on arm64 the `ipi` events), from
 /// entry to exit. Of a function call from another CPU, the function is named, and who asked for it

@@ -118,7 +118,7 @@ mod tests {
     }
 
     /// The thread already waits to call an earlier timer, so no interrupt is programmed for this one.
-    /// The first that comes is that of the tick.
+    /// The first interrupt that comes is the tick's.
     #[test]
     fn timer_is_not_waited_for_where_the_thread_that_calls_it_was_runnable_before() {
         let scene = |tick| {

@@ -13,8 +13,8 @@ use latlab_part::part::{About, Describe};
 /// run queue of another CPU than that which woke it; and there, or where it was moved later, until
 /// the reschedule interrupt arrives by which the old CPU asks the new one to schedule, if that is not
 /// idle (Documentation/scheduler/sched-domains.rst). If that takes longer than ten microseconds,
-/// something delayed it, and no event says what. What the task waits for on a run queue before it is
-/// moved is charged to what ran on the CPU of that queue.
+/// something delayed it, and no event says what. The task's wait on a run queue before it is moved
+/// is charged to the activity of that queue's CPU.
 #[derive(Debug, clap::Args)]
 pub(super) struct Migration;
 

@@ -10,10 +10,10 @@ use latlab_part::part::{About, Describe};
 /// The CPU took an interrupt late, and no event shows why: either the kernel had interrupts
 /// disabled, or the host of this virtual machine delayed it without reporting steal time.
 ///
-/// Recognized by what neither `host` nor `interrupts-off` claims: an interrupt in kernel context
-/// later than kernels have interrupts disabled, or one whose context is not known; for an interrupt
-/// from another CPU, later than 10 us. The task is the one that had the CPU, and need not be the
-/// culprit.
+/// Recognized by late interrupts that neither `host` nor `interrupts-off` claims: an interrupt in
+/// kernel context later than kernels have interrupts disabled, or an interrupt of unknown context;
+/// for an interrupt from another CPU, later than 10 us. The named task had the CPU, and need not be
+/// the culprit.
 #[derive(Debug, clap::Args)]
 pub(super) struct Stalled;
 

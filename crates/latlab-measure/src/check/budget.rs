@@ -9,7 +9,7 @@ use std::ops::Range;
 /// A file of which only some bytes are read. Once they exceed the budget, further reads fail.
 pub(super) struct Budgeted {
     cache: ReadCache<File>,
-    /// Bytes that may still be read; what is read twice counts twice.
+    /// Bytes that may still be read. Bytes that are read twice count twice.
     left: Cell<u64>,
 }
 

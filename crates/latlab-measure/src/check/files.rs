@@ -36,8 +36,8 @@ pub(super) struct CodeFile {
 pub(super) struct Files(HashMap<(u64, u64), Weak<CodeFile>>);
 
 impl Files {
-    /// Opens a file unless it is open. None if it can't be opened, or is not a regular one: another user
-    /// may have put anything in the place of what a process maps.
+    /// Opens a file unless it is open. None if it can't be opened, or is not a regular file:
+    /// another user may have replaced a file that a process maps by anything.
     pub(super) fn open(&mut self, path: &Path) -> Option<Rc<CodeFile>> {
         let file = file::open_regular(path).ok()?;
         let about = file.metadata().ok()?;

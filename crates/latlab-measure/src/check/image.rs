@@ -93,8 +93,8 @@ impl Image {
         (!image.parts.is_empty()).then_some(image)
     }
 
-    /// Adds what has been mapped since the last call. Whether that is possible: not where it takes the place
-    /// of what is known.
+    /// Adds the mappings since the last call. Returns whether that is possible: new mappings must
+    /// not replace known ones.
     #[must_use]
     pub(super) fn update(&mut self, mappings: &mut Mappings, files: &mut Files) -> bool {
         let (root, folder) = (Root::default(), proc::folder(self.pid));
@@ -103,7 +103,7 @@ impl Image {
             let open = |path: &str, _: &str| files.open(&root.path(format!("{folder}/root{path}")));
             self.add_new(maps, open)
         } else {
-            // Another file may have taken the place of what it had mapped.
+            // Another file may have replaced the mapped one.
             let open = |path: &str, id: &str| {
                 files.open(&root.path(path)).filter(|file| file.has_inode_of(id))
             };
@@ -161,8 +161,8 @@ impl Image {
         self.parts.push(part);
     }
 
-    /// Whether a stack has an address that may be that of code which the program has made since the last call
-    /// of `update`. Each is looked for once.
+    /// Whether a stack has an address in code that the program may have generated since the last
+    /// call of `update`. Each address is looked for once.
     pub(super) fn has_new(&mut self, addresses: &[u64]) -> bool {
         let unknown = addresses.iter().find(|address| !self.has(**address));
         unknown.is_some_and(|address| self.made.is_new(*address))
@@ -227,8 +227,8 @@ impl Image {
         frame.module != UNKNOWN && self.parts.iter().all(|part| part.name != frame.module)
     }
 
-    /// A stack that leads through functions of the user's which a run time executes: the run time's own
-    /// functions are those of a library.
+    /// If a stack leads through functions of the user's that a run time executes, the run time's
+    /// own functions count as library functions.
     pub(super) fn set_run_time_apart(&self, frames: &mut [Frame]) {
         if frames.iter().any(|frame| !frame.library && self.is_of_map(frame)) {
             for frame in frames {
@@ -249,7 +249,7 @@ impl Image {
         known.or(makes.map(|part| &part.name)).map(String::as_str)
     }
 
-    /// What the files that stacks lead through lack, and how to get it.
+    /// What is missing in the files of these stacks, and how to get it.
     pub fn lacks(&self, frames: &[Frame]) -> Option<String> {
         if let Some(name) = self.unnamed_run_time(frames) {
             return Some(how_to_name(name));
@@ -412,7 +412,8 @@ mod tests {
         image.parts.push(part("1000-2000 r-xp 1000 08:01 7    /usr/bin/python3.12"));
         image.made.update(0, "10000-20000 r-xp 00000000 00:00 0 ");
         image.unwind_made(&[]);
-        // What the code keeps on the stack, its return address, and that of its caller.
+        // The saved values of the code on the stack, its return address, and its caller's return
+        // address.
         let bytes = [7_u64, 0x1008, 9, 9].iter().flat_map(|word| word.to_ne_bytes()).collect();
         let stack = UserStack { ip: 0x1_0006, sp: 0x8000, bp: 1, lr: 0, bytes };
         let found = image.unwind(&stack);

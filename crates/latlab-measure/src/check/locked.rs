@@ -7,11 +7,11 @@ use latlab_sys::clock;
 use latlab_sys::root::Root;
 use std::collections::HashMap;
 
-/// What was read of the processes whose threads have cycles.
+/// Readings of the processes whose threads have cycles.
 #[derive(Default)]
 pub(super) struct LockedMemory(HashMap<u32, Reading>);
 
-/// What was read of a process.
+/// A reading of a process.
 struct Reading {
     at: Nanos,
     counters: String,
@@ -41,8 +41,9 @@ impl LockedMemory {
 }
 
 impl Reading {
-    /// Reads the counters of a process, and its mappings if the counters don't tell enough and have changed:
-    /// the kernel needs much longer to list these. None if the process has ended.
+    /// Reads the counters of a process. Reads its mappings too if the counters do not suffice and
+    /// have changed: the kernel needs much longer to list the mappings. None if the process has
+    /// ended.
     fn of(pid: u32, at: Nanos, known: Option<&Reading>) -> Option<Reading> {
         let (root, folder) = (Root::default(), proc::folder(pid));
         let status = root.text(format!("{folder}/status"))?;

@@ -32,7 +32,7 @@ struct Place {
     paths: Vec<PathBuf>,
     /// The user of the process: a map of another one may say anything.
     user: u32,
-    /// When the process started: a map that is older is that of an earlier process with the same ID.
+    /// When the process started. An older map belongs to an earlier process with the same ID.
     started: SystemTime,
 }
 
@@ -111,7 +111,7 @@ impl Place {
     }
 
     fn open(&self) -> Option<File> {
-        /// Of the time at which a process starts, the kernel tells hundredths of a second.
+        /// The kernel reports the start time of a process in hundredths of a second.
         const ROUNDING: Duration = Duration::from_secs(1);
         let file = self.paths.iter().find_map(|path| file::open_regular(path).ok())?;
         let about = file.metadata().ok()?;
@@ -196,7 +196,7 @@ mod tests {
         let (now, hour) = (SystemTime::now(), Duration::from_hours(1));
         assert_eq!(function(user, now - hour).as_deref(), Some("update"));
         assert_eq!(function(user, now + hour), None);
-        // A map of root's may be that of any process.
+        // Root may have written the map for any process.
         let other = function(user + 1, now - hour);
         assert_eq!(other.is_some(), user == 0);
     }

@@ -1,4 +1,5 @@
-//! The newest executable mappings of all processes: those of a process that ended before its maps were read.
+//! The newest executable mappings of all processes, for processes that end before their maps are
+//! read.
 
 use latlab_sys::code::{CodeEvent, CodeEvents};
 use latlab_sys::cpu;
@@ -14,7 +15,7 @@ pub(super) struct Mappings {
     lines: VecDeque<(u32, String)>,
 }
 
-/// Largest number of mappings that are kept: those of some hundred programs.
+/// Largest number of kept mappings: enough for some hundred programs.
 const MOST: usize = 4096;
 
 impl Mappings {
@@ -31,7 +32,7 @@ impl Mappings {
         its.flat_map(|(_, line)| [line, "\n"]).collect()
     }
 
-    /// Reads the events so far. The kernel's buffers hold those of some hundred programs.
+    /// Reads the events so far. The kernel's buffers hold the events of some hundred programs.
     pub(super) fn read(&mut self) {
         let new = self.events.as_mut().map(CodeEvents::read).unwrap_or_default();
         for (pid, event) in new {

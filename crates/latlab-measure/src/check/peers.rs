@@ -1,5 +1,5 @@
-//! Who holds the other end of a terminal or of a connection by which a thread waits for a process of this
-//! machine. What wakes the thread is a worker of the kernel or an interrupt, and not that process.
+//! The process at the other end of a terminal or of a connection, if a thread waits for it on this
+//! machine. The thread is woken by a worker of the kernel or by an interrupt, not by that process.
 
 use crate::explain::proc;
 use latlab_check::{FileKind, Held};
@@ -23,7 +23,8 @@ enum End {
     Socket(u64),
 }
 
-/// Time for which what was found holds: looking through the descriptors of all processes takes milliseconds.
+/// Time for which a found peer is valid: looking through the descriptors of all processes takes
+/// milliseconds.
 const VALID: Nanos = Nanos::from_secs(5);
 
 /// Largest number of files whose other ends are looked for.

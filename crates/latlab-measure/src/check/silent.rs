@@ -22,7 +22,7 @@ impl Silent {
         Silent { at, threads: realtime.filter_map(|tid| Some((tid, cpu_time(tid)?))).collect() }
     }
 
-    /// Watching ends at that time: tells the judge which of the threads ran.
+    /// Tells the judge which of the threads ran, as watching ends at the time `end`.
     pub(super) fn tell(&self, judge: &mut Judge, pid: u32, end: Nanos) {
         for (tid, before) in &self.threads {
             let ran = cpu_time(*tid).map_or(Nanos(0), |now| now - *before);

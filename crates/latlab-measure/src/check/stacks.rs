@@ -63,7 +63,7 @@ impl Stacks {
         Some(id)
     }
 
-    /// The stack of a sleep, whose stack is observed only if it differs from that of the last one.
+    /// The stack of a sleep. It is reported only if it differs from the stack of the last sleep.
     pub(super) fn add_sleep(
         &mut self,
         thread: Thread,
@@ -133,7 +133,7 @@ impl Stacks {
         self.drop_image(pid);
     }
 
-    /// Drops the image of a process but for what its stacks need.
+    /// Drops the image of a process, except for the parts that its stacks need.
     fn drop_image(&mut self, pid: u32) {
         self.changed.remove(&pid);
         if let Some(index) = self.current.remove(&pid) {

@@ -35,7 +35,7 @@ pub struct Order {
     pub warm_up: WarmUp,
     /// Whether threads of every policy are checked, not only real-time ones.
     pub any_policy: bool,
-    /// How long to watch; without it, until the program and what it has left end.
+    /// How long to watch; without it, until the program and the processes that it has left end.
     pub length: Option<Nanos>,
 }
 
@@ -410,7 +410,7 @@ fn add(judge: &mut Judge, stacks: &mut Stacks, peers: &mut Peers, observed: Obse
     judge.add(&event);
 }
 
-/// What the check can't see on this kernel, or has lost.
+/// Limits of the check on this kernel, and losses.
 fn limits(checker: &Checker) -> Vec<String> {
     let missing = checker.missing();
     let lacks = |name: &str| missing.iter().any(|one| one == name);

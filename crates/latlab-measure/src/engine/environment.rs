@@ -94,7 +94,7 @@ impl Environment {
     }
 }
 
-/// Warnings that the run did not have what was set all the time.
+/// Warnings that the run did not have its settings all the time.
 fn replaced(knobs: Vec<Replaced>) -> impl Iterator<Item = Warning> {
     knobs.into_iter().map(|Replaced { knob, set, path, now }| {
         let text = format!(
@@ -106,7 +106,7 @@ fn replaced(knobs: Vec<Replaced>) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// What was changed, and restored where that was possible.
+/// The changes, which are restored where that was possible.
 struct Undone {
     changes: Vec<Change>,
     /// Warnings of the mechanisms.
@@ -114,7 +114,7 @@ struct Undone {
     unrestored: Option<Failure>,
 }
 
-/// Restores the knobs, then what the mechanisms have changed.
+/// Restores the knobs, then the mechanisms' changes.
 fn undo(mut guard: Guard, adapting: Option<Adapting>) -> Undone {
     let mut changes = guard.restore();
     let adapted = adapting.map(Adapting::end);
@@ -125,7 +125,7 @@ fn undo(mut guard: Guard, adapting: Option<Adapting>) -> Undone {
     Undone { changes, warnings, unrestored }
 }
 
-/// The failure to restore these knobs or, unless it is `complete`, what the mechanisms have changed.
+/// The failure to restore these knobs or, unless `complete`, the mechanisms' changes.
 fn unrestored(knobs: &[Unrestored], complete: bool) -> Option<Failure> {
     let knobs = knobs.iter().map(ToString::to_string);
     let adapted = (!complete).then(|| "what --adapt has changed".to_owned());
@@ -204,7 +204,7 @@ fn hazards(machine: &Machine) -> Option<Warning> {
 /// A warning that CPUs may enter idle states during the measurement, unlike during one by
 /// cyclictest.
 fn idle_states(machine: &Machine) -> Option<Warning> {
-    // 1 us is what the shallowest states of drivers declare: a halt or WFI.
+    // The shallowest states of drivers declare 1 us: a halt or WFI.
     let state = doctor::deepest_idle_state(machine).filter(|state| state.latency_us > 1)?;
     let (name, latency) = (&state.name, state.latency_us);
     Some(Warning::new(

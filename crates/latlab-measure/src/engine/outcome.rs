@@ -17,7 +17,7 @@ impl Outcome {
         self.verdict.clone().or_else(|| self.cut_short())
     }
 
-    /// Returns the warnings of the record, without the one that is the failure.
+    /// Returns the warnings of the record, except for the warning that repeats the failure.
     pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
         let failure = self.failure().map(|failure| failure.to_string());
         self.record.warnings.iter().filter(move |warning| failure.as_ref() != Some(&warning.text))

@@ -11,8 +11,9 @@ use latlab_part::failure::{Failure, Result};
 use latlab_part::part::Built;
 use std::sync::Arc;
 
-/// Runs the probes and explains their late wake-ups if the plan requests it; or explains those of
-/// other tasks. A failure after something was measured is returned along with the results.
+/// Runs the probes and explains their late wake-ups if the plan requests it, or explains late
+/// wake-ups of other tasks. A failure after something was measured is returned along with the
+/// results.
 pub(super) fn run(
     plan: &Plan,
     machine: &Machine,
@@ -46,7 +47,7 @@ pub(super) fn run(
         rig.observer = None;
         measured
     })?;
-    // What was measured is kept even if explaining failed.
+    // Measured data are kept even if explaining failed.
     match explanations {
         Ok(explanations) => Ok((measured?, Some(explanations))),
         Err(failure) => Ok((measured?.or(Some(failure)), None)),
@@ -64,7 +65,7 @@ fn measure_without(probes: &[Built<dyn Probe>], rig: &mut Rig<'_>) -> Result<()>
         return Ok(());
     }
     rig.warnings.clear();
-    // What is still offline is found again.
+    // A CPU that is still offline is found again.
     rig.lost = CpuList::default();
     for one in &measured {
         let median = one.recording.first().histogram().quantile(0.5);

@@ -10,7 +10,7 @@ use latlab_part::part::{Built, driver};
 use latlab_sys::cpu;
 use latlab_sys::guard::{Guard, GuardError};
 
-/// The probes of the plan. Fails where one can't work here, unless the plan skips those.
+/// The probes of the plan. Fails if a probe can't work here, unless the plan skips such probes.
 pub(super) fn probes(
     plan: &Prepared,
     warnings: &mut Vec<Warning>,
@@ -30,8 +30,8 @@ pub(super) fn probes(
     Ok(probes)
 }
 
-/// The loads of the plan and their CPUs. Fails where one can't work here, unless the plan skips
-/// those.
+/// The loads of the plan and their CPUs. Fails if a load can't work here, unless the plan skips
+/// such loads.
 pub(super) fn loads(
     plan: &Prepared,
     machine: &Machine,

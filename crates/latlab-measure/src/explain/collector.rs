@@ -53,7 +53,7 @@ impl ProbeExplainer {
             let thread = Builder::new().name("latlab:explain".to_owned());
             let collecting = thread.spawn_scoped(scope, collect);
             let collecting = collecting.context("a thread could not be started")?;
-            // It is an error when the sender is dropped.
+            // The thread drops the sender once its heap is reserved: an error is the signal.
             let _ = reserved.recv();
             // The collector ends even if `measure` panics.
             let end = SetOnDrop(&ended);
@@ -123,13 +123,13 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Receives samples and windows, and explains those that are complete. Whether there are more
+    /// Receives samples and windows, and explains the complete ones. Returns whether there are more
     /// windows.
     fn step(&mut self, last: bool) -> Result<bool> {
         let now = clock::now();
         self.probes.receive_samples();
-        // Before windows are read, which takes long under load: the recorder then drops those that
-        // are not needed.
+        // Before windows are read, which takes long under load: the recorder then drops windows
+        // that are not needed.
         self.update_thresholds(now)?;
         let (windows, more) = self.probes.read_windows()?;
         self.complete_until = match (more, last) {

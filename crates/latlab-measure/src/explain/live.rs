@@ -5,8 +5,8 @@ use latlab_part::failure::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Passes the explanations so far from the thread that explains to the one that monitors. Neither
-/// waits for the other.
+/// Passes the explanations so far from the explaining thread to the monitor thread. Neither waits
+/// for the other.
 #[derive(Default)]
 pub(super) struct LiveSummary {
     requested: AtomicBool,

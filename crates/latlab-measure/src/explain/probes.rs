@@ -37,7 +37,7 @@ pub struct ProbeExplainer {
     /// By thread id.
     threads: Mutex<HashMap<u32, MeasuringThread>>,
     subject: Subject,
-    /// What is recorded of busy loops.
+    /// Recorded events of busy loops.
     loops: Mutex<Events>,
     /// Longest time around the events in a gap that the ways into the kernel and out of it take.
     most_around: Nanos,
@@ -210,8 +210,8 @@ impl ProbeExplainer {
         threads.values_mut().flat_map(|thread| thread.take_late(above, until)).collect()
     }
 
-    /// Explains the gaps of busy loops whose events have been read, all of them if the loops have
-    /// `ended`, and takes those that are longer than `above`.
+    /// Explains the gaps of busy loops whose events have been read, or all gaps if the loops have
+    /// `ended`. Takes the gaps that are longer than `above`.
     pub(super) fn take_late_gaps(&self, above: Nanos, ended: bool) -> Result<Vec<LateWakeUp>> {
         let (mut threads, mut events) = (lock(&self.threads), lock(&self.loops));
         let cpus: BTreeSet<u32> = threads

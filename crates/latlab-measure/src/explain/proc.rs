@@ -68,15 +68,15 @@ pub fn folder(process: u32) -> String {
     }
 }
 
-/// Start time of a task by the kernel's clock, which tells it from a later task with the same id.
-/// None if there is no such task.
+/// Start time of a task by the kernel's clock. It distinguishes the task from a later one with the
+/// same ID. None if there is no such task.
 pub fn start_time(task: u32) -> Option<String> {
     stat(task)?.into_iter().nth(START)
 }
 
 /// How long ago a task started. None if there is no such task.
 pub fn age(task: u32) -> Option<Duration> {
-    /// Ticks of the times that the kernel tells a program (`proc_pid_stat(5)`).
+    /// Ticks per second in the times that the kernel reports to a program (`proc_pid_stat(5)`).
     const TICKS: f64 = 100.0;
     let uptime: f64 = Root::default().text("proc/uptime")?.split(' ').next()?.parse().ok()?;
     let started: f64 = start_time(task)?.parse().ok()?;
@@ -129,7 +129,7 @@ pub fn is_of_kernel(task: u32) -> bool {
     flags.is_some_and(|flags: u64| flags & KERNEL_THREAD != 0)
 }
 
-/// What a thread has used since it began.
+/// A thread's usage since it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Usage {
     /// CPU time, counted at ticks by some kernels.

@@ -39,7 +39,8 @@ impl Events {
         let mut events = Vec::new();
         for cpu in cpus {
             let seen = self.seen.get(&cpu).copied();
-            // The reader may have lost the CPU for long since `until`: what is later comes with the next call.
+            // The reader may have lost the CPU for long since `until`: later events come with the
+            // next call.
             let latest = recorder.events_after(cpu, seen.unwrap_or_default(), until);
             let latest = latest.map_err(recorder_failed)?;
             if latest.torn && seen.is_some() {
@@ -71,8 +72,8 @@ pub(super) struct RunningTasks {
     events: Events,
     /// Whether all watched threads count, not only those that never sleep.
     all: bool,
-    /// The threads known so far, and what they had used when they were first seen; none of those that
-    /// do not count, as they sleep.
+    /// The threads known so far, and their usage when they were first seen. The usage is none for
+    /// threads that do not count because they sleep.
     threads: BTreeMap<u32, Option<Usage>>,
     /// CPUs whose events are read; all where threads may sleep, as any CPU may wake them.
     cpus: CpuList,
@@ -90,7 +91,7 @@ impl RunningTasks {
         RunningTasks { events, all, threads, cpus, is_active: false }
     }
 
-    /// Watches those of these threads that count, and reads the new events.
+    /// Watches the threads that count, and reads the new events.
     pub(super) fn read(
         &mut self,
         recorder: &Recorder,
@@ -132,7 +133,8 @@ impl RunningTasks {
         self.is_active
     }
 
-    /// The accounts: of all threads, or of those that have not slept; and what is missing.
+    /// The accounts of all threads, or of the threads that have not slept; and a sentence on
+    /// missing data.
     pub(super) fn finish(self, names: &Names) -> (Vec<RunningThread>, Option<String>) {
         let account = |(thread, first): (&u32, &Option<Usage>)| {
             let one = self.events.account.thread(*thread, names)?;

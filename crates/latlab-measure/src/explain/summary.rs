@@ -28,20 +28,20 @@ pub(super) struct Summarizer {
     has_threshold: bool,
     /// Without a threshold, the wake-ups above `least`.
     kept: Vec<ExplainedWakeUp>,
-    /// All late wake-ups; without a threshold, so far those of the latency `least`, which may be too
-    /// many to be kept.
+    /// All late wake-ups. Without a threshold, so far only wake-ups of the latency `least`: they
+    /// may be too many to keep.
     summary: Summary,
     gaps: Gaps,
     /// The least latency that is among the worst.
     least: Nanos,
 }
 
-/// Late wake-ups of which not everything was recorded.
+/// Late wake-ups that were not completely recorded.
 #[derive(Default)]
 pub(super) struct Gaps {
     /// Number of samples without a recorded wake-up.
     unrecorded: u64,
-    /// Sum of their latencies, all of which is unexplained.
+    /// Sum of their latencies. All of it is unexplained.
     unrecorded_time: Nanos,
     /// Number of wake-ups with incomplete events.
     pub(super) torn: u64,
@@ -186,8 +186,8 @@ impl Summarizer {
         }
     }
 
-    /// Counts the kept wake-ups above a latency. Without a threshold, those of the least latency are
-    /// counted already.
+    /// Counts the kept wake-ups above a latency. Without a threshold, the wake-ups of the least
+    /// latency are counted already.
     fn count_kept(&mut self, above: Nanos) {
         if !self.has_threshold && self.least <= above {
             (self.summary, self.gaps) = (Summary::default(), Gaps::default());

@@ -45,9 +45,9 @@ pub(super) struct Process {
 }
 
 impl TaskExplainer {
-    /// Explains late wake-ups, and what took the CPU from threads that never sleep, until the plan's
-    /// time is up, its number of wake-ups is reached, one is above its limit, the process has ended, or
-    /// the user ends it. Returns whether the user did.
+    /// Explains late wake-ups, and what took the CPU from threads that never sleep. Ends when the
+    /// plan's time is up, its number of wake-ups is reached, a wake-up is above its limit, the
+    /// process has ended, or the user ends it. Returns whether the user ended it.
     pub fn explain(
         plan: &Plan,
         (watched, explain): (&Watched, &ExplainPlan),
@@ -229,8 +229,8 @@ impl TaskExplainer {
         Err(Failure::Failed(absent))
     }
 
-    /// After what time the watched process ended, if that was too early to tell anything: before a
-    /// wake-up was recorded or, where only those above a threshold are, within a second.
+    /// Time after which the watched process ended, if that was too early for a result: before a
+    /// wake-up was recorded or, if only wake-ups above a threshold are recorded, within a second.
     fn ended_at_once(&self, above: Option<Nanos>) -> Option<Nanos> {
         const AT_ONCE: Nanos = Nanos::from_secs(1);
         let ended_after = self.process.as_ref()?.ended_after?;

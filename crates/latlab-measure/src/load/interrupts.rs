@@ -196,8 +196,8 @@ fn interrupt_by_device(driver: &Driver, busy: Nanos) -> io::Result<u64> {
     }
 }
 
-/// Has all timers expire at the same moment. The kernel handles them in the order in which they
-/// were started, so that the last one is waited for.
+/// Has all timers expire at the same moment. The kernel handles the timers in the order in which
+/// they were started, so this waits for the last one.
 fn interrupt_by_timers(timers: &[Alarm], interval: Nanos) -> io::Result<u64> {
     let due = clock::now() + interval;
     timers.iter().try_for_each(|timer| timer.set(due))?;

@@ -1,5 +1,5 @@
-//! What a target complains of on the side: the console of a guest, the stderr of a host. All that is kept
-//! becomes part of a record, which must stay readable.
+//! Complaints of a target outside of its messages: on the console of a guest, on the stderr of a
+//! host. Kept complaints become part of a record, which must stay readable.
 
 /// Number of complaints that are kept.
 pub const COMPLAINTS: usize = 20;

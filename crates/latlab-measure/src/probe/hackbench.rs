@@ -115,7 +115,7 @@ impl Probe for Hackbench {
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("all tasks let go", "last task ended")];
-        // 100 us is ten times what a message takes on a slow machine.
+        // 100 us is ten times the duration of a message on a slow machine.
         let timeout = Nanos::from_secs(20) + Nanos(self.messages().saturating_mul(100_000));
         let total = Mutex::new(Total::default());
         let done = rig.on_all_cpus(

@@ -41,8 +41,7 @@ impl Conditions {
         }
     }
 
-    /// Estimates the duration of a run of which `elapsed` has passed and `recorded` samples have
-    /// been taken.
+    /// Estimates the duration of a run after the time `elapsed` and `recorded` samples.
     pub(super) fn estimate(self, pacing: Pacing, elapsed: Nanos, recorded: u64) -> Nanos {
         match (self.length, pacing.interval()) {
             (Length::For(time), _) => self.warm_up + time,

@@ -156,7 +156,7 @@ impl Coordination {
         self.lock_start().ready == self.samplers()
     }
 
-    /// Registers the calling thread as that of this sampler.
+    /// Registers the calling thread as the thread of this sampler.
     pub(super) fn register_sampler(&self, index: usize) {
         self.thread_ids[index].store(sched::thread_id(), SeqCst);
     }

@@ -108,7 +108,7 @@ impl<'a> Monitor<'a> {
         self.histograms.iter().map(|(_, tally)| tally.recorded()).min().unwrap_or(0)
     }
 
-    /// Demotes threads that have been told to stop and have not done so within a second.
+    /// Demotes threads that have not stopped within a second after the order to stop.
     fn demote_slow_to_stop(&mut self) {
         const PATIENCE: Nanos = Nanos::from_secs(1);
         if !self.coordination.is_stopping() {
@@ -123,8 +123,8 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Fails a probe of which a sampler has recorded nothing for `timeout`. Before a thread is set
-    /// up it is an ordinary task, which waits for the CPU on a busy machine, so the timeout is
+    /// Fails a probe if one of its samplers has recorded nothing for `timeout`. Before a thread is
+    /// set up it is an ordinary task, which waits for the CPU on a busy machine, so the timeout is
     /// longer then.
     fn fail_if_stalled(&mut self, probe: &str, timeout: Nanos) {
         const SET_UP: u64 = 12;

@@ -16,8 +16,8 @@ use std::sync::Arc;
 pub trait Observer: Send + Sync {
     /// Registers a measuring thread by its thread ID and CPU. Returns the feed for its samples.
     fn add_thread(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>>;
-    /// Receives all wake-ups of threads that are added from now on: their samples begin earlier than
-    /// the kernel's events tell.
+    /// Receives all wake-ups of threads that are added from now on: their samples begin earlier
+    /// than the kernel's events show.
     fn receive_all(&self);
     /// Returns the explanations of late samples so far, as of the last call; none if there are no
     /// new ones.
@@ -34,7 +34,7 @@ impl Rig<'_> {
             Length::For(time) => Length::For(time.min(Nanos::from_secs(2))),
             Length::Count(count) => Length::Count(count.min(2_000)),
         };
-        // What is measured here is not a result.
+        // This measurement is not a result.
         let keeping = self.keeping.take();
         (self.conditions.limit, self.conditions.brief) = (Nanos::MAX, true);
         let measured = measure(self);

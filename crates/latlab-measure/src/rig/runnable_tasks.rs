@@ -45,7 +45,7 @@ impl RunnableTasks<'_> {
     }
 
     /// Body of one task. It starts with the policy of the measuring thread, so that all tasks have
-    /// started as soon as that thread sleeps, and none waits behind those that already compute.
+    /// started as soon as that thread sleeps, and none waits behind tasks that already compute.
     fn run(&self) {
         let _registered = self.coordination.register_second_task(self.index);
         self.started.fetch_add(1, Relaxed);

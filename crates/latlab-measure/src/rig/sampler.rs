@@ -173,7 +173,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// Begins new periods, as the clock was set back to `now` before the wake-up that is due at `due`.
-    /// Returns when the next wake-up is due. What was recorded stays as it is.
+    /// Returns when the next wake-up is due. Recorded samples stay as they are.
     #[cold]
     pub fn begin_anew(&mut self, due: Nanos, now: Nanos) -> Nanos {
         let due = periods::after_set_back(due, self.interval, now);
@@ -224,7 +224,7 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Accounts for the time up to `reached`, of which `missed` periods have no sample.
+    /// Accounts for the time up to `reached`, in which `missed` periods have no sample.
     #[inline]
     pub fn advance(&mut self, reached: Nanos, missed: u64) {
         self.reached = reached;

@@ -52,7 +52,7 @@ impl TaskScheduling {
         self.scheduling().check()
     }
 
-    /// Fails if the kernel refuses the policy; the message ends with what to do `instead`.
+    /// Fails if the kernel refuses the policy. The message ends with the advice `instead`.
     pub fn check_with_alternative(&self, instead: &str) -> Result<()> {
         self.scheduling().try_policy(instead)
     }
@@ -130,9 +130,9 @@ fn policy(interval: Option<Nanos>, wanted: &Scheduling) -> Result<Policy> {
 }
 
 impl Scheduling {
-    /// Fails unless the policy has real-time priorities, of which `below` are left below that of
-    /// the measuring threads, or if the kernel refuses it. The message does not offer policy=other,
-    /// which can't replace them here.
+    /// Fails unless the policy has real-time priorities, with `below` of them left below the
+    /// measuring threads' priority; or if the kernel refuses it. The message does not offer
+    /// policy=other, which can't replace them here.
     pub fn check_priorities(&self, probe: &str, below: u32) -> Result<()> {
         if !matches!(self.policy.as_str(), "fifo" | "rr") {
             return Err(Failure::Failed(format!(
@@ -175,8 +175,8 @@ impl Scheduling {
         tried.map_err(|e| permission::refused(&self.policy, &e, instead))
     }
 
-    /// Returns the policy of a task whose real-time priority differs by `offset` from that of the
-    /// measuring threads. `SCHED_OTHER` has no such offset.
+    /// Returns the policy of a task whose real-time priority differs by `offset` from the measuring
+    /// threads' priority. `SCHED_OTHER` has no such offset.
     pub fn policy_with_offset(&self, offset: i32) -> Policy {
         let priority = self.priority.saturating_add_signed(offset).clamp(1, 99);
         match self.policy.as_str() {

@@ -55,8 +55,8 @@ impl Drop for StopSecondTasks<'_> {
 
 impl Sampler<'_> {
     /// Measures with `body` while `task` runs on another thread, with this policy and bound to the
-    /// same CPUs. When `body` returns, the task is told to stop, and whatever it sleeps in is
-    /// interrupted. A task that fails, or ends earlier, ends the probe.
+    /// same CPUs. When `body` returns, the task is told to stop, and its sleep is interrupted. A
+    /// task that fails, or ends earlier, ends the probe.
     ///
     /// Calls can be nested for more tasks.
     pub fn with_second_task(

@@ -96,7 +96,7 @@ impl Producer {
 }
 
 impl Wait {
-    /// Waits for the interrupt. Returns the time at which the task runs, and that of the
+    /// Waits for the interrupt. Returns the time at which the task runs, and the time of the
     /// interrupt's service routine if it is known.
     #[inline]
     fn until_woken(&mut self) -> io::Result<(Nanos, Option<Nanos>)> {

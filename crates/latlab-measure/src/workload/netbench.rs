@@ -17,9 +17,8 @@ pub struct Exchange {
     pub payload: u32,
 }
 
-/// The exchanges of a client, with their number in a thousand: the rates of operations and the mean
-/// sizes of their data are those of dbench's client load file, the message lengths are those of
-/// tbench.
+/// The exchanges of a client, with their number in a thousand. The rates of operations and the mean
+/// sizes of their data are from dbench's client load file, the message lengths from tbench.
 const MIX: &[(u32, Exchange)] = &[
     // Opening or creating a file, querying a path, closing, removing, renaming.
     (173, plain(153, 87)),

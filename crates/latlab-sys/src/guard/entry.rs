@@ -177,7 +177,7 @@ impl Entry {
     }
 
     /// Whether this run may have set the present value. A file that can't be read may have any
-    /// value; a thread whose policy can't be expressed has one that latlab sets for no thread.
+    /// value. A thread whose policy can't be expressed has a policy that latlab never sets.
     fn may_be_ours(&self, now: Option<&str>) -> bool {
         match now {
             Some(now) => self.set.as_ref().is_none_or(|set| now == set),
@@ -185,8 +185,8 @@ impl Entry {
         }
     }
 
-    /// The value that was set, and the other one that the file has now. None where it has the one that
-    /// was set or any value may be this run's, and for a thread.
+    /// The value that was set, and the different value that the file has now. None if the file has
+    /// the set value, or any value may be this run's; none for a thread.
     pub(super) fn other_value(&self) -> Option<(String, String)> {
         let set = self.set.clone().filter(|_| self.thread.is_none())?;
         let now = self.value().ok()??;

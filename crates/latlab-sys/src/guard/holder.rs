@@ -1,4 +1,4 @@
-//! The owner of a journal that is locked, and what it has changed.
+//! The owner of a locked journal, and the knobs and threads that it has changed.
 
 use super::journal::{is_damage, parse};
 use crate::procfs::Life;
@@ -12,7 +12,7 @@ use std::{fmt, fs, io};
 pub(super) struct Holder {
     pub(super) process: u32,
     pub(super) life: Life,
-    /// The names of what it has changed; never empty.
+    /// The names of the changed knobs and threads; never empty.
     knobs: BTreeSet<String>,
 }
 
@@ -42,7 +42,7 @@ impl Holder {
     }
 }
 
-/// A sentence that says why what it has changed is not restored.
+/// A sentence with the reason why its changes are not restored.
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Holder { process, life, knobs } = self;

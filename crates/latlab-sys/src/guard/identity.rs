@@ -15,8 +15,8 @@ pub(super) struct ThreadIdentity {
     started: u64,
     /// The PID namespace in which it has this id, by its inode number.
     namespace: u64,
-    /// The time namespace in which it was started then, by its inode number, where the kernel has
-    /// such: each has a boot time of its own.
+    /// The time namespace of `started`, by its inode number, if the kernel has time namespaces:
+    /// each has a boot time of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     time_namespace: Option<u64>,
 }

@@ -102,8 +102,8 @@ fn take_over(root: &Root, path: &Path, all: &mut Recovery) -> io::Result<Option<
     }
 }
 
-/// The journals for which this process waited in vain: each of its runs looks for what is left, and each
-/// would wait again.
+/// The journals for which this process waited in vain: each of its runs looks for left journals,
+/// and would wait again.
 static AWAITED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn was_awaited(path: &Path) -> bool {
@@ -125,7 +125,8 @@ impl Recovery {
         }
     }
 
-    /// A journal or their folder can't be read. Those of root are no business of other users.
+    /// A journal or the journals' folder can't be read. Journals of root are no business of other
+    /// users.
     fn failed(&mut self, path: &Path, error: &io::Error) {
         if error.kind() == io::ErrorKind::PermissionDenied && !process::is_root() {
             return;

@@ -29,8 +29,8 @@ pub(crate) fn is_realtime(root: &Root) -> bool {
         || version.contains("PREEMPT RT")
 }
 
-/// The model of a kernel that does not show it: the one on the command line, if the kernel is
-/// dynamic, else that of the configuration.
+/// The model of a kernel that does not show it: the command line's if the kernel is dynamic, else
+/// the configuration's.
 fn model(machine: &Machine) -> Option<String> {
     let version = machine.version.as_deref().unwrap_or_default();
     let dynamic = version.contains("PREEMPT_DYNAMIC");

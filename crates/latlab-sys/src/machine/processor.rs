@@ -30,7 +30,7 @@ pub(super) fn cpuinfo(info: &str, key: &str) -> Option<String> {
     value.filter(|value| !value.is_empty())
 }
 
-/// The governor of all CPUs; where they differ, that of each CPU, separated by commas.
+/// The governor of all CPUs; if they differ, the governor of each CPU, separated by commas.
 pub(super) fn governor(root: &Root, cpus: &CpuList) -> Option<String> {
     let governors: Vec<String> = cpus
         .iter()

@@ -48,8 +48,7 @@ fn cgroup_v1(root: &Root, groups: &str) -> Option<Cgroup> {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         controllers.split(',').any(|name| name == "cpu").then_some((controllers, path))
     })?;
-    // In a container with its own cgroup as the root of the hierarchy, the path is that of the
-    // host.
+    // In a container with its own cgroup as the root of the hierarchy, the path is the host's.
     [controllers, "cpu"]
         .into_iter()
         .flat_map(|mount| [path, "/"].map(|path| (format!("sys/fs/cgroup/{mount}{path}"), path)))

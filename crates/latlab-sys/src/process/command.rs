@@ -43,7 +43,7 @@ pub fn schedule(command: &mut Command, policy: Policy) {
     before_exec(command, Step::SetPolicy(policy));
 }
 
-/// Leaves the program that `command` starts no capability but that of reading all files.
+/// Drops all capabilities of the program that `command` starts, except for reading all files.
 pub fn confine(command: &mut Command) {
     before_exec(command, Step::DropCapabilities);
 }

@@ -1,4 +1,4 @@
-//! The descendants of this process: it adopts those whose parents end, and kills all of them.
+//! The descendants of this process: it adopts orphans, and kills all descendants.
 
 use crate::{clock, procfs};
 use latlab_core::time::Nanos;
@@ -13,8 +13,9 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// Kills and reaps all children of this process, and those that they leave to it, for at most
-/// `patience`: one in uninterruptible sleep ends later. No value may stand for a child any more.
+/// Kills and reaps all children of this process, and the orphans that it adopts from them, for at
+/// most `patience`: a child in uninterruptible sleep ends later. All `Child` values must have been
+/// dropped.
 pub fn kill_children(patience: Nanos) {
     let deadline = clock::now() + patience;
     while has_children() && clock::now() < deadline {
@@ -40,8 +41,8 @@ pub fn reap_adopted(own: u32) {
 /// A child of this process that has ended. It is not reaped.
 fn ended_child() -> Option<Pid> {
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // rustix does not tell which process it was.
-    // SAFETY: a `siginfo_t` consists of numbers and pointers, which may be zero.
+    // rustix does not return which process it was. SAFETY: a `siginfo_t` consists of numbers and
+    // pointers, which may be zero.
     let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes a `siginfo_t` to it.
     if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut ended, options) } != 0 {

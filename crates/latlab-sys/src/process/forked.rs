@@ -80,9 +80,9 @@ impl Drop for Forked {
     }
 }
 
-/// Waits until all these children have ended by themselves, in any order. When one fails, the
-/// others are killed: those that wait for it would wait for ever. The process must have no other
-/// children.
+/// Waits until all these children have ended by themselves, in any order. When a child fails, the
+/// others are killed: a child that waits for the failed one would wait for ever. The process must
+/// have no other children.
 pub fn wait_for_all(mut children: Vec<Forked>) -> io::Result<()> {
     while !children.is_empty() {
         let status = match rustix::process::wait(WaitOptions::empty()).map_err(io::Error::from) {

@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeSet;
 use std::io;
 
-/// The processes that programs leave to this process, which is their parent from then on. Those that it
-/// had as children before are not among them, as a shell leaves some to the program that replaces it.
+/// The processes that programs leave to this process, which is their parent from then on. Its
+/// earlier children are not among them: a shell leaves some to the program that replaces it.
 #[derive(Debug)]
 pub struct Orphans {
     before: BTreeSet<i32>,
@@ -23,14 +23,14 @@ impl Orphans {
         Ok(Orphans { before: before.into_iter().collect() })
     }
 
-    /// Whether some have not ended. Those that have are reaped: no value may stand for a child of this
-    /// process any more.
+    /// Whether some have not ended. Reaps the ended ones: all `Child` values of this process must
+    /// have been dropped.
     pub fn are_left(&self) -> bool {
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
         has_children() && (self.before.is_empty() || !self.children().is_empty())
     }
 
-    /// The IDs of those that have not ended, and of their own descendants.
+    /// The IDs of the orphans that have not ended, and of their descendants.
     pub fn left(&self) -> Vec<u32> {
         let mut all = self.children();
         let mut newest = all.clone();
@@ -54,8 +54,8 @@ impl Orphans {
         self.signal_until(clock::now() + patience, |_| true, Signal::KILL);
     }
 
-    /// Sends a signal to each child for which `is_due`, until all have ended or the time is over. Those
-    /// that ended children leave follow.
+    /// Sends a signal to each child for which `is_due`, until all have ended or the time is over.
+    /// The orphans of ended children follow.
     fn signal_until(&self, time: Nanos, mut is_due: impl FnMut(i32) -> bool, signal: Signal) {
         while self.are_left() && clock::now() < time {
             // A child that has ended and is not reaped keeps its ID.

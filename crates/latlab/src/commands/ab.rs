@@ -316,7 +316,8 @@ fn side(name: &'static str, words: &[String]) -> Result<Side> {
     Ok(Side { name, words, run, plan, records, exceeded: 0, reported })
 }
 
-/// Refuses runs of which no number shows a difference, and says how long they have to be.
+/// Refuses runs that are too short for any number of them to show a difference, and says how long
+/// they have to be.
 fn check_length(comparison: &Comparison, a: &Side, b: &Side) -> Result<()> {
     let Some(times) = comparison.too_short else { return Ok(()) };
     let longer = if times.is_finite() {

@@ -102,8 +102,8 @@ const UNDECIDED: u8 = 5;
 const LENGTH: Nanos = Nanos::from_secs(10);
 
 impl Check {
-    /// Returns the exit code: 0, 1 for a program that is not real-time, or that of a check without a verdict. From a guest or a host, it
-    /// may also be that of a failure there.
+    /// Returns the exit code: 0; 1 for a program that is not real-time; or the code of a check
+    /// without a verdict. From a guest or a host, it may also be the code of a failure there.
     pub(super) fn run(&self) -> Result<u8> {
         let junit = self.junit.as_deref().map(Reserved::begin_test_cases).transpose()?;
         if self.guest.on.is_some() {
@@ -183,7 +183,7 @@ impl Check {
     }
 }
 
-/// Passes on what the program writes. The report counts, also where nobody reads that.
+/// Passes on the program's output. The report counts even if nobody reads the output.
 fn show_program(output: &[u8]) -> io::Result<()> {
     match format::pass(Stream::Stderr, output) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -93,13 +93,13 @@ impl Doctor {
     }
 }
 
-/// This machine. What a killed latlab left set is restored before.
+/// This machine. Settings that a killed latlab left are restored before.
 fn here() -> Result<Machine> {
     let root = Root::default();
     for mended in Guard::recover(&root) {
         format::say(&mended);
     }
-    // What can't be read is left out of the state, so that nothing would be found.
+    // Facts that can't be read are left out of the state, so that nothing would be found.
     let readable = std::fs::read(root.path("proc/self/stat"));
     readable.context("this machine can't be examined: /proc/self/stat")?;
     Ok(latlab_sys::machine::read(&root))

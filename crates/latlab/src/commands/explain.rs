@@ -28,9 +28,9 @@ Examples:
 /// or kernel function. Segments and an unexplained rest add up to the latency. The default probe is
 /// `cyclic`. With --pid, --comm or --rt it watches existing tasks instead of running a probe.
 ///
-/// Of a watched thread that never sleeps it tells what took the CPU from it: interrupts, softirqs,
-/// other tasks, throttling, the host; with --running of all watched threads. Of a busy loop (`latlab
-/// explain noise`) it tells the same, gap by gap.
+/// For a watched thread that never sleeps it shows what took the CPU from it: interrupts, softirqs,
+/// other tasks, throttling, the host; with --running, for all watched threads. For a busy loop
+/// (`latlab explain noise`) it shows the same, gap by gap.
 ///
 /// The output begins with the leading causes and what to do against each on this machine. The table
 /// of causes and the time lines of the worst three wake-ups follow; --verbose prints the rest.

@@ -15,11 +15,11 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
 
-/// Receives what the program writes.
+/// Receives the program's output.
 pub(super) type Reader<'a> = dyn FnMut(Stream, &[u8]) -> io::Result<()> + 'a;
 
-/// Exit code of a program that is ended because nobody reads its output any more: that of SIGPIPE in
-/// a shell.
+/// Exit code of a program that is ended because nobody reads its output any more: the same as for
+/// SIGPIPE in a shell.
 const UNREAD: u8 = 128 + 13;
 
 /// The options.
@@ -42,7 +42,7 @@ pub(super) struct GuestProgram {
 
 impl GuestProgram {
     /// Runs latlab in the guest with these words, followed by the program's path and its arguments.
-    /// `length` is the time for which they ask it to run, if they do. Returns its exit code.
+    /// `length` is the time to run that the words ask for, if they do. Returns its exit code.
     pub(super) fn run(
         &self,
         words: Vec<String>,
@@ -132,7 +132,7 @@ fn in_session(
     let mut output = |stream, bytes: &[u8]| {
         reader(stream, bytes).map_err(|error| {
             unread |= error.kind() == io::ErrorKind::BrokenPipe;
-            // The target is to blame for what it sent, this machine for where that goes.
+            // Wrong data are the target's fault; a failure to forward them is this machine's.
             match error.kind() {
                 io::ErrorKind::InvalidData => failed(target, error),
                 _ => failed("the output of the program can't be forwarded", error),

@@ -35,7 +35,7 @@ impl Reserved {
             check_is_xml(path)?;
         }
         let reserved = Reserved::begin(path)?;
-        // What a link such as /dev/stdout leads to is kept.
+        // The target of a link such as /dev/stdout is kept.
         if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
             std::fs::remove_file(path).map_err(|e| failed_at(path, e))?;
         }

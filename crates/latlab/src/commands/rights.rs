@@ -1,4 +1,4 @@
-//! Rights: what a command does not need of the capabilities that latlab was started with is dropped.
+//! Drops the capabilities that latlab was started with and a command does not need.
 
 use latlab_core::plan::Plan;
 use latlab_part::failure::{Context as _, Result};
@@ -18,8 +18,8 @@ pub(super) fn keep(purposes: &[Purpose]) -> Result<()> {
     capabilities::keep(purposes).context("capabilities can't be dropped")
 }
 
-/// Drops what carrying out these plans does not need, of which each is for this machine or not. A
-/// program that the user named keeps all.
+/// Drops the capabilities that none of these plans needs. The flag says whether a plan runs on this
+/// machine. If one does, and a plan starts a user's program, all are kept.
 pub(super) fn keep_for(plans: &[(&Plan, bool)]) -> Result<()> {
     let here = plans.iter().filter(|(_, is_native)| *is_native).count();
     match here {

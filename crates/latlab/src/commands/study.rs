@@ -187,8 +187,9 @@ impl Study {
         Ok(file)
     }
 
-    /// Refuses options that have no effect on the target of these plans. With a folder `--fresh` has
-    /// one on each, as what the folder has is measured again; on Slurm `--jobs` has one on each.
+    /// Refuses options that have no effect on the target of these plans. With a folder, `--fresh`
+    /// has an effect on every target: it measures the folder's cells again. On Slurm, `--jobs` has
+    /// an effect on every target.
     fn check_options(&self, plans: &[Vec<Plan>]) -> Result<()> {
         let Some(plan) = plans.iter().flatten().next() else { return Ok(()) };
         let (has_folder, on_slurm) = (self.out.is_some(), self.engine == Engine::Slurm);
@@ -381,8 +382,8 @@ fn report_files(file: &StudyFile, folder: &Path) {
     format::say(&format!("wrote to {folder}: {tables}, report.html{pictures}, records"));
 }
 
-/// Prints why cells could not be measured, and what that does to the `table`. The study is unsupported
-/// on this machine where all of them are.
+/// Prints the cells that failed, and the consequence for the `table`. Fails as unsupported if every
+/// cell is unsupported.
 fn report_failures(file: &StudyFile, failures: &[(usize, Failure)], table: &str) -> Result<()> {
     if failures.is_empty() {
         return Ok(());

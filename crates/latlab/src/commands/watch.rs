@@ -66,7 +66,7 @@ impl Watch {
         let mut process = Process::find(self.pid)?;
         let file = self.out.as_deref().map(Reserved::begin).transpose()?;
         let watched = self.watch(&mut process, &signals);
-        // What was read before a failure is kept.
+        // Data that were read before a failure are kept.
         let written = file.map_or(Ok(()), |file| file.write_record(&process.record()));
         worse(watched, written)
     }
@@ -106,7 +106,7 @@ struct Process {
     loops: Vec<Watched>,
 }
 
-/// A loop, and what was last read of it.
+/// A loop, and its last reading.
 struct Watched {
     memory: WatchedMemory,
     shown: Shown,

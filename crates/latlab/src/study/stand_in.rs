@@ -7,8 +7,8 @@ use latlab_lab::kernel::{self, Source};
 use latlab_lab::profile::{self, Profile};
 use latlab_part::failure::{Failure, Result};
 
-/// Repetitions of each cell on another target. They take turns with those of the other cells, so
-/// that the state of the machine is the same for all; compare needs as many.
+/// Repetitions of each cell on another target. They take turns with the repetitions of other cells,
+/// so that the state of the machine is the same for all. `compare` needs this many.
 const REPETITIONS: u32 = 6;
 
 /// Where a profile sets how a `PREEMPT_RT` kernel preempts `SCHED_OTHER` tasks.

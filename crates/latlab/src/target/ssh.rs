@@ -151,7 +151,7 @@ impl Agent<'_, '_> {
         self.connection.send_word(&task);
     }
 
-    /// What a message means that is no answer.
+    /// The failure that a message means if it is no answer.
     fn refusal(&self, message: Message) -> Failure {
         match message {
             Message::Failed(failure) => failure.about(&self.host.to_string()),
@@ -221,7 +221,8 @@ impl Agent<'_, '_> {
     }
 
     /// Shows progress while the host works. Returns its next other message; records are those of
-    /// `plan`. `lost` explains what is left of the work if the connection is lost, for this reason.
+    /// `plan`. If the connection is lost, `lost` explains what is left of the work, with the
+    /// reason.
     fn answer(&mut self, plan: Option<&Plan>, lost: fn(&Self, &str) -> String) -> Result<Message> {
         let mut over = false;
         loop {

@@ -6,7 +6,7 @@ use crate::explain::charge::{Charge, Explanation};
 use crate::time::Nanos;
 use std::collections::VecDeque;
 
-/// What is known of a busy loop beside its account.
+/// Data on a busy loop besides its account.
 #[derive(Debug, Default)]
 pub(super) struct Own {
     /// What took the CPU, in order of time.
@@ -141,7 +141,8 @@ fn cut(spans: &mut Vec<(Nanos, Nanos)>, time: Nanos) -> Vec<(Nanos, Nanos)> {
     parts
 }
 
-/// Charges in order of time; adjacent ones of the same source are one, those of no time none.
+/// Charges in order of time. Adjacent charges of the same source are merged; empty ones are left
+/// out.
 fn charges(mut parts: Vec<(Source, (Nanos, Nanos))>) -> Vec<Charge> {
     parts.retain(|(_, (from, to))| from < to);
     parts.sort_by_key(|(_, (from, _))| *from);

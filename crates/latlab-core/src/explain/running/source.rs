@@ -1,4 +1,4 @@
-//! What can take the CPU from a thread that is to run.
+//! Sources: they can take the CPU from a thread that is to run.
 
 use crate::cause::Cause;
 use crate::explain::charge::Culprit;
@@ -36,7 +36,7 @@ pub(super) enum Place {
     Task(u64),
 }
 
-/// By what the times of a source are summed up.
+/// The key by which times of sources are summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     cpu: u32,

@@ -34,14 +34,14 @@ pub(super) struct Thread {
     starved: BTreeMap<Comm, (u64, Nanos)>,
     /// Tasks that had the CPU while it was throttled.
     meanwhile: BTreeMap<Comm, Nanos>,
-    /// Of a busy loop, what is known for its gaps.
+    /// For a busy loop: the data for its gaps.
     pub(super) own: Option<Own>,
 }
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
-    /// No event told of it.
+    /// No event has shown it.
     #[default]
     Unknown,
     /// It has its CPU, unless an interrupt or a softirq runs on top of it.
@@ -99,7 +99,7 @@ impl Thread {
         }
     }
 
-    /// Charges time in which it is to run. Where a busy loop runs, its gaps tell when the host took
+    /// Charges time in which it is to run. While a busy loop runs, its gaps show when the host took
     /// the CPU.
     fn charge(&mut self, (number, cpu): (u32, &Cpu), (from, to): (Nanos, Nanos), stolen: Nanos) {
         let taker = cpu.taker(self);
@@ -165,7 +165,7 @@ impl Thread {
         add(&mut self.sums, Open { place: Place::Task(0), cpu, source, length });
     }
 
-    /// An event tells that it has a CPU.
+    /// An event shows that it has a CPU.
     pub(super) fn is_current(&mut self, cpu: u32, event: &Event) {
         self.task = event.task;
         if self.state != State::Runs || self.cpu != cpu {

@@ -170,7 +170,7 @@ impl Function {
     fn of(self, all: &[Quantity]) -> Quantity {
         let time = all.first().map_or(0, |first| first.time);
         let values = all.iter().map(|one| one.value);
-        // `f64::max` and `f64::min` pass over what is no number, such as 0 / 0.
+        // `f64::max` and `f64::min` skip NaN, such as 0 / 0.
         if values.clone().any(|value| !value.is_finite()) {
             return Quantity { value: f64::NAN, time };
         }

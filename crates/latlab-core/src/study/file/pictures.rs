@@ -186,7 +186,7 @@ fn over(
     Ok(CategoryAxis { axis, labels, at, relative_to: relative_to(text, study)?, stacked })
 }
 
-/// Returns the label by whose cells values are divided, and its axis.
+/// Returns the label of the cells whose values are the divisors, and the label's axis.
 fn relative_to(text: &PictureText, study: &Study) -> Result<Option<(usize, String)>, Fault> {
     let Some(asked) = &text.relative_to else { return Ok(None) };
     let mut axes: Vec<usize> = Vec::new();

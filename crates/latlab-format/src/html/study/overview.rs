@@ -9,7 +9,7 @@ use maud::{Markup, html};
 /// Most columns of a table that is crossed.
 const MOST_COLUMNS: usize = 12;
 
-/// A measured value, and the one that the paper printed.
+/// A measured value, and the paper's value as printed.
 type Value<'a> = (Option<Quantity>, Option<&'a str>);
 
 /// Labels that begin a row.

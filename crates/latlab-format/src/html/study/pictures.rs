@@ -27,8 +27,8 @@ pub(super) fn all(about: &StudyPage<'_>, usual: &[Chart]) -> Markup {
     }
 }
 
-/// The title of a picture. If it is that of the study, which is on the page already, the picture is
-/// named after the figure that it reproduces.
+/// The title of a picture. The study's title is on the page already: a picture with the same title
+/// is named after the figure that it reproduces.
 fn title(about: &StudyPage<'_>, picture: &StudyPicture) -> String {
     if picture.chart.title != printable(&about.study.title) || picture.source.is_empty() {
         return picture.chart.title.clone();

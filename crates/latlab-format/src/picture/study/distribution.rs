@@ -145,7 +145,7 @@ fn bins(histogram: &Histogram, x: &Axis) -> Vec<(f64, f64)> {
     points
 }
 
-/// Returns the width of the bins on a linear axis, in nanoseconds, at least that of a bucket.
+/// Returns the width of the bins on a linear axis, in nanoseconds: at least the width of a bucket.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

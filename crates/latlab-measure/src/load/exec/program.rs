@@ -72,7 +72,8 @@ impl<'a> Program<'a> {
         let settled = Patience::with(running.child().id(), AT_ONCE);
         while context.running() {
             messages.read(PACE)?;
-            // What the command leaves behind would fill the limit on processes with zombies.
+            // Processes that the command leaves behind would become zombies and use up the limit on
+            // processes.
             process::reap_adopted(running.child().id());
             if let Some(status) = running.child().try_wait()? {
                 context.ready_if(status.success());
@@ -104,7 +105,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// What a program writes to stderr, of which the end is kept.
+/// A program's output to stderr. The end of it is kept.
 struct Messages {
     /// None after its end.
     from: Option<ChildStderr>,

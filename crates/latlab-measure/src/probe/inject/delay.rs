@@ -97,7 +97,7 @@ impl InjectedCause {
         }
     }
 
-    /// Whether the delayed thread itself calls for what delays it, after its wake-up.
+    /// Whether the delayed thread itself takes the mutex that delays it, after its wake-up.
     pub(super) fn takes_mutex(self) -> bool {
         self == InjectedCause::Mutex
     }
@@ -114,7 +114,7 @@ impl InjectedCause {
     }
 }
 
-/// Fails without the device, and with several CPUs: the kernel chooses the one that a device
+/// Fails without the device, and with several CPUs: the kernel chooses the CPU that a device
 /// interrupts.
 fn check_device(probe: &str) -> Result<()> {
     let refused = |why| driver::refused(why, probe, "cause=timer-callback");
@@ -133,7 +133,7 @@ fn check_single_cpu(probe: &str, why: &str) -> Result<()> {
 }
 
 impl Injector {
-    /// Returns the priority of the injecting task relative to that of the delayed thread.
+    /// Returns the priority of the injecting task relative to the delayed thread's.
     pub(super) fn priority_offset(&self) -> i32 {
         match self {
             Injector::Task(offset) => *offset,

@@ -32,7 +32,7 @@ pub(crate) struct Message {
     scheduling: Scheduling,
 }
 
-/// All kinds, that of the paper first.
+/// All kinds, the paper's first.
 static QUEUES: [Object<Queue>; 4] = [
     Object {
         kind: ObjectKind::SystemV,

@@ -31,7 +31,7 @@ pub(crate) struct Semaphore {
     scheduling: Scheduling,
 }
 
-/// All kinds, that of the paper first.
+/// All kinds, the paper's first.
 static SEMAPHORES: [Object<semaphore::Semaphore>; 3] = [
     Object {
         kind: ObjectKind::SystemV,
@@ -64,7 +64,8 @@ struct Shared {
     /// Tells the holder to take it, and that it is taken.
     take: semaphore::Semaphore,
     held: semaphore::Semaphore,
-    /// Times at which the holder resumed, while the other task waited, and released the semaphore.
+    /// Two times of the holder: when it resumed while the other task waited, and when it released
+    /// the semaphore.
     resumed: AtomicU64,
     released: AtomicU64,
 }

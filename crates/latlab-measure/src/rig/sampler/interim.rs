@@ -1,4 +1,5 @@
-//! Copies of what a sampler has recorded so far, made by its own thread when the monitor wants one.
+//! Copies of a sampler's recording so far. The sampler's own thread makes one when the monitor
+//! requests it.
 
 use super::recording::Used;
 use super::{Recording, Sampler};

@@ -56,7 +56,7 @@ impl Recording {
     }
 }
 
-/// What a thread has used so far.
+/// A thread's usage so far.
 #[derive(Clone, Copy)]
 pub(super) struct Used {
     usage: Usage,
@@ -83,8 +83,8 @@ impl Sampler<'_> {
         recording
     }
 
-    /// Writes what was recorded so far into `recording`, which has the histograms of this sampler, with
-    /// what its thread has `used` until now. Does not allocate.
+    /// Writes the data recorded so far into `recording`, which has the histograms of this sampler,
+    /// and the usage of the sampler's thread until now. Does not allocate.
     pub(super) fn fill(&self, recording: &mut Recording, Used { usage: now, cpu }: Used) {
         let counted = !self.warming && !self.collects;
         let since = |now: u64, then: u64| if counted { now.saturating_sub(then) } else { 0 };

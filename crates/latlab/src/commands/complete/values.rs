@@ -111,7 +111,7 @@ pub(in crate::commands) fn cached() -> ArgValueCandidates {
     })
 }
 
-/// The names of parts or, after the colon, the keys of one that are not given yet.
+/// The names of parts or, after the colon, the part's keys that are not given yet.
 fn part<T: ?Sized>(table: &'static [Entry<T>], current: &OsStr) -> Vec<CompletionCandidate> {
     let Some((name, given)) = current.to_str().and_then(|text| text.split_once(':')) else {
         return beginning_with(current, table.iter().map(|entry| about(entry.about)));

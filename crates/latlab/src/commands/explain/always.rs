@@ -22,7 +22,7 @@ use latlab_sys::signal::{Event, Signals};
 use latlab_sys::{clock, machine};
 use std::path::PathBuf;
 
-/// What a flight recorder watches, and what it keeps.
+/// The tasks that a flight recorder watches, and the records that it keeps.
 pub(super) struct Options {
     pub(super) watched: Watched,
     pub(super) above: Option<Nanos>,
@@ -161,7 +161,7 @@ impl Recording {
     }
 }
 
-/// The wall-clock time of a moment on `CLOCK_MONOTONIC`, by what both clocks show now.
+/// The wall-clock time of a moment on `CLOCK_MONOTONIC`, by the present difference of both clocks.
 fn wall_clock_at(moment: Nanos) -> Nanos {
     let (now, wall) = (clock::now(), clock::wall_clock());
     wall - (now - moment)

@@ -1,4 +1,4 @@
-//! Proofs: what can be changed at once against the leading causes is tried, in turns.
+//! Proofs: tries, in turns, the changes that can be made at once against the leading causes.
 //!
 //! Each change is part of a plan, so that the run that makes it also undoes it, through the guard.
 
@@ -21,7 +21,7 @@ const MOST: usize = 10;
 const MOST_IN_LABORATORY: usize = 6;
 
 /// Tries remedies against the leading causes of an explained run of `plan`, and adds the proofs to
-/// its record. What can't be measured is reported as the verdict; the explanation is kept.
+/// its record. A remedy that can't be measured is reported in its verdict. The explanation is kept.
 pub(in crate::commands) fn prove(
     explained: Outcome,
     plan: &Prepared,
@@ -142,8 +142,9 @@ impl Turns {
         }
     }
 
-    /// Measures turns until each remedy is judged. A remedy that can't be made, whose run loses a
-    /// load or a CPU, or whose setting another program turns, is refused; a failure of a run without remedy, or to restore something, ends it.
+    /// Measures turns until each remedy is judged. Refuses a remedy that can't be made, whose run
+    /// loses a load or a CPU, or whose setting another program changes. Ends if a run without a
+    /// remedy fails, or if something can't be restored.
     fn measure(&mut self, target: &dyn Target, session: &mut Session<'_>) -> Result<End> {
         format::say(&self.intention(duration(&self.plan)?));
         for turn in 1..=self.most {
@@ -165,7 +166,7 @@ impl Turns {
         self.trials.iter().filter(|trial| trial.outcome.is_none())
     }
 
-    /// What is about to be done, and how long all turns take where runs take this time each.
+    /// The intention, and the time that all turns take if each run takes this long.
     fn intention(&self, each: Nanos) -> String {
         let causes = |trial: &Trial| {
             format!("{} against {}", trial.words(), trial.candidate.causes.join(" and "))
@@ -237,7 +238,7 @@ impl Turns {
         let (own, trial) = (&self.plan.settings, &self.trials[nth]);
         let tried = trial.plan.settings.iter().filter(|setting| !own.contains(setting));
         let tried: Vec<Setting> = tried.cloned().collect();
-        // What a run without it sets itself may be there before.
+        // A setting that runs without the remedy make themselves may be there before.
         let is_new = |setting: &&Setting| !own.iter().any(|known| known.knob == setting.knob);
         let new: Vec<Setting> = tried.iter().filter(is_new).cloned().collect();
         settings_turned(&tried, &trial.records)
@@ -309,7 +310,7 @@ fn duration(plan: &Plan) -> Result<Nanos> {
     Ok(Prepared::of(plan)?.duration())
 }
 
-/// Judges the runs so far. Runs that can't be compared tell nothing.
+/// Judges the runs so far. The effect is unknown if they can't be compared.
 fn judged(without: &[Record], with: &[Record], most: usize, remedies: usize) -> Judged {
     let unknown = Judged { effect: Effect::Unknown, figures: Vec::new() };
     proof::judge(without, with, most, remedies).unwrap_or(unknown)

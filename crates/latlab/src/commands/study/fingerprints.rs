@@ -1,7 +1,7 @@
-//! Fingerprints of the cells: whether stored records are what would be measured now.
+//! Fingerprints of the cells: whether stored records are current.
 //!
-//! A record is current if its plan is the same and its fingerprint is that of this latlab and, for
-//! a guest, of its kernel, profile and QEMU. The laboratory's cache uses the same fingerprint.
+//! A record is current if its plan is the same, and its fingerprint is the one of this latlab and,
+//! for a guest, of its kernel, profile and QEMU. The laboratory's cache uses the same fingerprint.
 
 use super::folder::{CellPlans, CellResult};
 use crate::commands::target_options::TargetOptions;
@@ -68,8 +68,8 @@ impl<'a> Fingerprints<'a> {
         Ok(all_match)
     }
 
-    /// Whether a record of this plan, whose fingerprint is the present one, is of the kernel that the
-    /// target runs now. Fails where that can't be told.
+    /// Whether a record of this plan is of the kernel that the target runs now. The record's
+    /// fingerprint is the present one. Fails if that can't be determined.
     pub(super) fn match_kernel(&mut self, plan: &Plan, record: &Record) -> Result<bool> {
         let running = match self.running.get(&plan.target) {
             Some(known) => known.clone(),

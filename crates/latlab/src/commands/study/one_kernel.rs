@@ -1,5 +1,5 @@
-//! Cells on a machine that runs one kernel: those that differ only in the kernel are measured once,
-//! and count for the cells that model this kernel.
+//! Cells on a machine that runs one kernel. Cells that differ only in the kernel are measured once;
+//! the result counts for the cells that model this kernel.
 
 use super::cells;
 use super::folder::{CellPlans, CellResult, Folder};
@@ -62,7 +62,8 @@ pub(super) fn none_here(file: &StudyFile) -> Failure {
     Failure::Unsupported(format!("{name}: none of its cells is of the kernel that runs here"))
 }
 
-/// Says how many claims can't be asked on this kernel: those about these cells of other kernels.
+/// Says how many claims can't be judged on this kernel, because they are about these cells of other
+/// kernels.
 pub(super) fn report_claims(findings: &Findings<'_>, others: &[&str]) {
     // The name of a result is the label of its cell, a dot, and the name of its figure.
     let is_of = |result: &str, cell: &str| {

@@ -43,7 +43,7 @@ pub(super) fn check(file: &StudyFile, plans: &[Vec<Plan>]) -> Result<()> {
 }
 
 impl<'a> WorstCell<'a> {
-    /// Returns none where no latency in the table is that of a probe's sample.
+    /// Returns none if no latency in the table comes from a probe's sample.
     pub(super) fn find(
         file: &'a StudyFile,
         plans: &[Vec<Plan>],

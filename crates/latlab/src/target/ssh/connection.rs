@@ -241,8 +241,8 @@ fn read<P: Read>(
     signal::notify();
 }
 
-/// The next line without its end. None at the end of the pipe; an error for a line of `longest` bytes
-/// or more, at whose end the pipe can't be read on.
+/// The next line without its end. None at the end of the pipe. An error for a line of `longest`
+/// bytes or more: the pipe can't be read after it.
 pub fn next_line(pipe: &mut impl BufRead, longest: u64) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     let read = pipe.by_ref().take(longest).read_until(b'\n', &mut line)?;

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// The folder, and the records in it, those of earlier runs included.
 pub(super) struct Folder {
     path: PathBuf,
-    /// Those of earlier runs in the order of their names, then those of this run as they were written.
+    /// Records of earlier runs in the order of their names, then records of this run in the order
+    /// of writing.
     records: Vec<Kept>,
     limit: Bytes,
     /// Whether the last record could not be written, which was reported.

@@ -156,7 +156,7 @@ fn run_without_remedy_that_lost_a_cpu_ends_the_proof() {
     assert!(matches!(&tried.outcome, proof::Outcome::Judged(one) if one.effect == Effect::Unknown));
 }
 
-/// A seed of its own tells the turns from each other.
+/// A seed of its own distinguishes each turn.
 #[test]
 fn turns_before_a_failure_are_not_denied() {
     let (outcome, _) = proven(&Scripted(|plan, _| {
