@@ -206,7 +206,7 @@ torture: $(CHARTS)
 	LATLAB_FAULTS=$${LATLAB_FAULTS:-1} LATLAB_KILLS=$${LATLAB_KILLS:-500} \
 		cargo test --locked --package latlab --test cli faults:: -- --test-threads 1
 
-# Runs latlab-core in Miri, and latlab-sys with AddressSanitizer and ThreadSanitizer.
+# Runs the pure crates in Miri, and latlab-sys with AddressSanitizer and ThreadSanitizer.
 checked:
 	tools/need cargo= $(LIBRARIES)
 	tools/checked

@@ -108,6 +108,8 @@ mod tests {
         assert!(Cause::all().all(|cause| Cause::named(cause.name()) == Some(cause)));
         assert_eq!(Cause::Dispatch as usize + 1, NAMES.len());
         assert_eq!(Cause::named("weather"), None);
-        assert!("host".to_owned() == Cause::Host && "host" != Cause::Interrupt.name());
+        assert!(*"host" == Cause::Host && *"host" != Cause::Interrupt);
+        let recorded = String::from("host");
+        assert!(recorded == Cause::Host);
     }
 }

@@ -22,17 +22,21 @@ impl Term {
     pub fn of(cause: &str) -> Option<Term> {
         match Cause::named(cause) {
             Some(Cause::TimerResolution) => Some(Term::TimerResolution),
-            Some(Cause::NonPreemptible)
-            | Some(Cause::InterruptsOff)
-            | Some(Cause::Interrupt)
-            | Some(Cause::Softirq)
-            | Some(Cause::TimerCallbacks) => Some(Term::NonPreemptible),
-            Some(Cause::HigherPriority)
-            | Some(Cause::EqualPriority)
-            | Some(Cause::InterruptThread)
-            | Some(Cause::Migration)
-            | Some(Cause::Throttled)
-            | Some(Cause::Dispatch) => Some(Term::Scheduling),
+            Some(
+                Cause::NonPreemptible
+                | Cause::InterruptsOff
+                | Cause::Interrupt
+                | Cause::Softirq
+                | Cause::TimerCallbacks,
+            ) => Some(Term::NonPreemptible),
+            Some(
+                Cause::HigherPriority
+                | Cause::EqualPriority
+                | Cause::InterruptThread
+                | Cause::Migration
+                | Cause::Throttled
+                | Cause::Dispatch,
+            ) => Some(Term::Scheduling),
             _ => None,
         }
     }

@@ -92,7 +92,7 @@ impl Seen {
         let span = Span { from: charge.from.0, to: charge.from.0 + charge.ns.0 };
         let in_kernel = span.length() - covered(span, &self.elsewhere);
         let (agreed, seen) = match Cause::named(&charge.cause) {
-            Some(Cause::InterruptsOff) | Some(Cause::Interrupt) => {
+            Some(Cause::InterruptsOff | Cause::Interrupt) => {
                 (covered(span, &self.interrupts_off), "interrupts were enabled")
             }
             Some(Cause::NonPreemptible) if !machine.runs_to_scheduling_point() => {

@@ -43,11 +43,11 @@ pub fn probably_host(
     let (others, usual) = others(record, cause, culprit, length);
     let preempt = record.machine.preempt.as_deref();
     let suspicious = match (Cause::named(cause), preempt) {
-        (Some(Cause::Interrupt) | Some(Cause::TimerCallbacks) | Some(Cause::Dispatch), _) => {
+        (Some(Cause::Interrupt | Cause::TimerCallbacks | Cause::Dispatch), _) => {
             usual.is_none_or(|usual| length.0 >= usual.0.saturating_mul(2))
         }
         (Some(Cause::NonPreemptible), None | Some("none" | "voluntary")) => false,
-        (Some(Cause::Softirq) | Some(Cause::NonPreemptible), _) => {
+        (Some(Cause::Softirq | Cause::NonPreemptible), _) => {
             let usual = usual.filter(|_| others >= KNOWN);
             usual.is_some_and(|usual| length.0 >= usual.0.saturating_mul(OUTLIER))
         }

@@ -65,14 +65,14 @@ pub(super) fn answer(
     let is_rt = machine.preempt.as_deref() == Some("rt");
     match Cause::named(cause) {
         Some(Cause::Interrupt) => (named("interrupts"), interrupt(culprit, cpu, machine)),
-        Some(Cause::Softirq) | Some(Cause::TimerCallbacks) if is_rt => (
+        Some(Cause::Softirq | Cause::TimerCallbacks) if is_rt => (
             named("softirqs"),
             "move what raises them, interrupts and timers, to other CPUs".to_owned(),
         ),
-        Some(Cause::Softirq) | Some(Cause::TimerCallbacks) => {
+        Some(Cause::Softirq | Cause::TimerCallbacks) => {
             (named("softirqs"), REALTIME_KERNEL.to_owned())
         }
-        Some(Cause::HigherPriority) | Some(Cause::EqualPriority) => {
+        Some(Cause::HigherPriority | Cause::EqualPriority) => {
             let what = format!("tasks of {} priority", cause.trim_end_matches("-priority"));
             let remedy = if realtime { remedy::OUTRANK_RIVALS } else { OUTRANK_OTHERS };
             (named(&what), remedy.to_owned())

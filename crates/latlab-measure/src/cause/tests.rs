@@ -198,6 +198,6 @@ fn causes_have_the_names_that_verdicts_know_in_the_same_order() {
     let names: Vec<&str> = CAUSES.iter().map(|entry| entry.about.name).collect();
     assert_eq!(
         names,
-        latlab_core::cause::Cause::all().map(|cause| cause.name()).collect::<Vec<_>>()
+        latlab_core::cause::Cause::all().map(latlab_core::cause::Cause::name).collect::<Vec<_>>()
     );
 }

@@ -415,7 +415,8 @@ fn pictures_of_an_earlier_study_are_removed() {
     write_study(folder.path(), &tiny(7).replace("name = \"how-late\"", "name = \"late\""));
     let output = latlab_succeeds(&words("--merge"));
     assert_eq!(pictures(), ["late.svg", "mine.svg", "worst.svg"]);
-    for removed in ["how-late.svg"] {
+    {
+        let removed = "how-late.svg";
         assert!(
             output.stderr.contains(&format!("{removed} was drawn by an earlier study")),
             "{output:?}"
