@@ -2,6 +2,7 @@
 
 use super::Placed;
 use super::context::Orders;
+use crate::worker;
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::{Warning, Work};
 use latlab_core::time::Nanos;
@@ -113,7 +114,7 @@ fn worker(load: &Placed, seed: u64, cpus: CpuList) -> Result<Worker> {
         let parent = std::process::id();
         let orders = Orders { part, seed, cpus, shared, parent };
         let orders = serde_json::to_string(&orders).expect("orders are plain data");
-        vec!["load-worker".to_owned(), orders]
+        vec![worker::LOAD.to_owned(), orders]
     };
     let started = Worker::start(orders);
     started.context(&format!("{}: a worker could not be started", load.name()))

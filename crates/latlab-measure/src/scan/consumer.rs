@@ -67,7 +67,7 @@ impl Consumer {
             let parent = std::process::id();
             let call = call.clone();
             let arguments = ConsumerArguments { call, cpu, page, alarm, interrupt, parent };
-            command.arg("scan-worker").arg(serde_json::to_string(&arguments)?);
+            command.arg(crate::worker::SCAN).arg(serde_json::to_string(&arguments)?);
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
             // Ctrl-C goes to this process only. The group is killed as a whole, with the children
             // of the Consumer.

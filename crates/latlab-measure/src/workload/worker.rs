@@ -47,7 +47,7 @@ impl Worker {
         let samples = samples.map(|all| (process::inherit(&mut command, all), all.writers()));
         let probe = Part { name: name.to_owned(), params };
         let orders = WorkerOrders { probe, samples, parent: std::process::id() };
-        command.arg("probe-worker").arg(serde_json::to_string(&orders)?);
+        command.arg(crate::worker::PROBE).arg(serde_json::to_string(&orders)?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         // In a process group of its own, the worker does not get Ctrl-C, and can be killed together
         // with the processes it forked.
