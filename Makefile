@@ -43,9 +43,10 @@ FOREIGN := $(GNU)-gcc=gcc-$(subst _,-,$(GNU)) /usr/$(GNU)/lib/libc.a=libc6-dev-$
 # Tools for building kernels.
 KERNEL_TOOLS := cc=gcc flex=flex bison=bison bc=bc perl=perl xz=xz-utils pahole=dwarves libelf.a=libelf-dev
 
-# Tools of the tests.
-TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core unshare=util-linux setpriv=util-linux \
-	setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server \
+# Tools of the unit tests, then of all tests.
+UNIT_TEST_TOOLS := cpio=cpio xz=xz-utils zstd=zstd
+TEST_TOOLS := $(UNIT_TEST_TOOLS) /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core unshare=util-linux setpriv=util-linux \
+	setcap=libcap2-bin ssh=openssh-client /usr/sbin/sshd=openssh-server \
 	qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 \
 	/usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client \
 	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
@@ -151,9 +152,10 @@ demo: $(LATLAB)
 	@! test -e demo/scans/here.json || $(LATLAB) report demo/scans/here.json -o demo/scan-here.html
 	@echo "The reports are demo/*.html and demo/quick/report.html: open them in a browser."
 
-# Format, clippy, unit tests and the rules of the tree: seconds once it is built, without root and network. The tests
-# hear signals that a shell ignores in the background, and those of nohup.
+# Format, clippy, unit tests and the rules of the tree: seconds once it is built, without root and network where the
+# tools are installed. The tests hear signals that a shell ignores in the background, and those of nohup.
 check: lint
+	tools/need $(UNIT_TEST_TOOLS)
 	env --default-signal=HUP,INT cargo test --quiet --locked --workspace --lib --bins
 	cargo test --quiet --locked --package latlab --test tidy
 

@@ -4,7 +4,6 @@
 //! libFuzzer runs them in `make fuzz`; the tests replay the kept corpus and changes of it.
 #![forbid(unsafe_code)]
 
-mod program;
 pub mod programs;
 pub mod records;
 pub mod texts;

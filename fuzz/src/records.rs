@@ -208,7 +208,7 @@ pub fn report(bytes: &[u8]) {
         *record.pointer_mut(place(edit.which)).expect("it was listed") = new;
     }
     if let Ok(record) = Record::from_json(&record.to_string()) {
-        crate::program::report(record);
+        crate::programs::report(record);
     }
 }
 

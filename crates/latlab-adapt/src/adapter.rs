@@ -102,7 +102,7 @@ impl Adapter {
     fn abandon(mut self, failure: Failure) -> Failure {
         self.applier.restore();
         let all: Vec<String> = self.applier.unrestored().iter().map(ToString::to_string).collect();
-        failure.with_unrestored(Failure::unrestored(&all))
+        failure.with_unrestored(Failure::not_restored(&all))
     }
 
     /// Observes, decides and applies for the first time. Fails at the first decision that could not
@@ -247,18 +247,18 @@ impl Adapter {
 
 fn claim_failure(error: &ClaimError) -> Failure {
     match error {
-        ClaimError::Taken(pid) => Failure::Failed(format!(
+        ClaimError::Taken(pid) => Failure::failed(format!(
             "another latlab (process {pid}) adapts this machine: end that one first"
         )),
         ClaimError::Failed(..) => {
-            Failure::Unsupported(format!("{error}: run latlab as root to adapt a machine"))
+            Failure::unsupported(format!("{error}: run latlab as root to adapt a machine"))
         }
     }
 }
 
 fn guard_failure(error: &GuardError) -> Failure {
     match error {
-        GuardError::Refused(..) | GuardError::Taken { .. } => Failure::Failed(error.to_string()),
-        _ => Failure::Unsupported(error.to_string()),
+        GuardError::Refused(..) | GuardError::Taken { .. } => Failure::failed(error.to_string()),
+        _ => Failure::unsupported(error.to_string()),
     }
 }

@@ -72,14 +72,14 @@ fn ask(mut connection: UnixStream, request: &str) -> io::Result<String> {
 
 fn unreachable(error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Failure::Unsupported(
-            "no latlab adapts this machine: start `latlab adapt` first, as root".to_owned(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Failure::unsupported(
+            "no latlab adapts this machine: start `latlab adapt` first, as root",
         ),
-        io::ErrorKind::WouldBlock => Failure::Failed(format!(
+        io::ErrorKind::WouldBlock => Failure::failed(format!(
             "the latlab that adapts this machine did not answer within {} s",
             PATIENCE.as_secs()
         )),
-        _ => Failure::Failed(format!(
+        _ => Failure::failed(format!(
             "the latlab that adapts this machine can't be reached: {error}"
         )),
     }
@@ -88,14 +88,13 @@ fn unreachable(error: &io::Error) -> Failure {
 /// The failure that an answer other than the expected one means.
 fn refusal(line: &str) -> Failure {
     match Answer::read(line) {
-        Some(Answer::Wrong(why)) => Failure::Failed(why),
+        Some(Answer::Wrong(why)) => Failure::failed(why),
         Some(Answer::Denied(why)) => {
-            Failure::Unsupported(format!("the latlab that adapts this machine refuses: {why}"))
+            Failure::unsupported(format!("the latlab that adapts this machine refuses: {why}"))
         }
-        _ => Failure::Failed(
+        _ => Failure::failed(
             "the answer of the latlab that adapts this machine can't be read: use the same version \
-             of latlab for both"
-                .to_owned(),
+             of latlab for both",
         ),
     }
 }

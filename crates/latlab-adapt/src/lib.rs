@@ -42,13 +42,13 @@ pub fn check(names: &[String], settings: &[Setting]) -> Result<()> {
         return Ok(());
     }
     if let Some(name) = mechanism::only_in_daemon(names) {
-        return Err(Failure::Failed(format!(
+        return Err(Failure::failed(format!(
             "--adapt={name} has no effect: only latlab adapt receives requests; leave it out"
         )));
     }
     let knobs = mechanism::adaptation(names, &Configuration::default())?.knobs();
     match settings.iter().find(|setting| knobs.contains(&setting.knob.as_str())) {
-        Some(Setting { knob, .. }) => Err(Failure::Failed(format!(
+        Some(Setting { knob, .. }) => Err(Failure::failed(format!(
             "--set {knob} and --adapt would both set {knob}: leave one of them out"
         ))),
         None => Ok(()),

@@ -66,7 +66,7 @@ impl LogFile {
 const LONGEST_LINE: u64 = 16 << 20;
 
 /// Decides again from the observations in a log. Returns their number as a sentence; fails with
-/// [`Failure::Worse`] where a decision differs.
+/// [`Failure::worse`] where a decision differs.
 pub fn replay(path: &Path) -> Result<String> {
     let name = path.display().to_string();
     let file = File::open(path).context(&name)?;
@@ -83,7 +83,7 @@ pub fn replay_lines(name: &str, mut log: impl BufRead) -> Result<String> {
             Entry::Started(began) => {
                 replay.begin(adaptation(&began).map_err(|failure| failure.about(&place))?);
             }
-            entry => replay.take(entry).map_err(|why| Failure::Worse(format!("{place}: {why}")))?,
+            entry => replay.take(entry).map_err(|why| Failure::worse(format!("{place}: {why}")))?,
         }
     }
     let Replay { observations, decisions, .. } = replay;
@@ -106,7 +106,7 @@ fn next_entry(log: &mut impl BufRead) -> io::Result<Option<Entry>> {
 
 /// The mechanisms that a log was written with.
 fn adaptation(began: &LogHeader) -> Result<Adaptation> {
-    let configuration = Configuration::read(&began.configuration).map_err(Failure::Failed)?;
+    let configuration = Configuration::read(&began.configuration).map_err(Failure::failed)?;
     mechanism::adaptation(&began.mechanisms, &configuration)
 }
 
@@ -131,7 +131,7 @@ mod tests {
     fn replay_refuses_a_line_without_an_end() {
         let endless = BufReader::new(io::repeat(b'x'));
         let why = "zero, line 1: not a line of a latlab adapt log: it is longer than 16MiB";
-        assert_eq!(replay_lines("zero", endless), Err(Failure::Failed(why.to_owned())));
+        assert_eq!(replay_lines("zero", endless), Err(Failure::failed(why)));
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub fn adaptation(names: &[String], configuration: &Configuration) -> Result<Ada
             .ok_or_else(|| format!("there is no mechanism '{name}'"))
     };
     let mechanisms = names.iter().map(find).collect::<std::result::Result<_, _>>();
-    mechanisms.and_then(|all| Adaptation::of(all, configuration.ceiling)).map_err(Failure::Failed)
+    mechanisms.and_then(|all| Adaptation::of(all, configuration.ceiling)).map_err(Failure::failed)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(super) fn unsupported(
     };
     let list = failing.iter().filter(|one| names.iter().any(|name| name == *one));
     let list = list.copied().collect::<Vec<_>>().join(",");
-    Failure::Unsupported(format!("{list}: {why}{hint}"))
+    Failure::unsupported(format!("{list}: {why}{hint}"))
 }
 
 /// Fails if no mechanism can do anything here, or if one would mistake other tasks for tasks of
@@ -54,7 +54,7 @@ pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> R
     if sets_threads && limitations.is_empty() {
         limitations.push("kernel threads are not visible from this PID namespace".to_owned());
     }
-    Err(Failure::Unsupported(format!("{}: {}", names.join(","), limitations.join("; "))))
+    Err(Failure::unsupported(format!("{}: {}", names.join(","), limitations.join("; "))))
 }
 
 fn has_interrupt_threads(root: &Root) -> bool {
@@ -77,10 +77,7 @@ mod tests {
     fn failure_of_mechanism_names_mechanisms_that_work_without_it() {
         let names = |text: &str| mechanism::names(text).unwrap();
         let refused =
-            |all: &str, failing: &[&str]| match unsupported(&names(all), failing, &"no BTF") {
-                Failure::Unsupported(why) => why,
-                other => panic!("{other:?}"),
-            };
+            |all: &str, failing: &[&str]| unsupported(&names(all), failing, &"no BTF").text;
         assert_eq!(
             refused("", &["transparent", "inherit"]),
             "transparent,inherit: no BTF; others work here: suppress,mode"

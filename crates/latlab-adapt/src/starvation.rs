@@ -55,7 +55,7 @@ impl HeartbeatThreads {
         if cpus.is_empty() {
             let why =
                 "the starvation watchdog can't start: /sys/devices/system/cpu/online can't be read";
-            return Err(Failure::Failed(why.to_owned()));
+            return Err(Failure::failed(why));
         }
         let last = cpus.iter().map(|cpu| (cpu, AtomicU64::new(now))).collect();
         let (heartbeats, stop) = (Arc::new(LastHeartbeats(last)), Arc::default());

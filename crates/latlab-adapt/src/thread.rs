@@ -73,7 +73,7 @@ impl Adapting {
     pub(super) fn abandon(self, failure: Failure) -> Failure {
         self.flags.abandoned.store(true, Relaxed);
         let unrestored = (!self.end().complete).then(|| "what mechanisms have changed".to_owned());
-        failure.with_unrestored(Failure::unrestored(unrestored.as_slice()))
+        failure.with_unrestored(Failure::not_restored(unrestored.as_slice()))
     }
 
     fn join(&mut self) -> Adapted {

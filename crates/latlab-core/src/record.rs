@@ -9,12 +9,14 @@ mod series;
 mod settings;
 #[cfg(test)]
 pub(crate) mod tests;
+mod warning;
 
 pub use json::RecordError;
 pub use merge::Incomparable;
 pub use sample::{Charge, Sample, worst_first};
 pub use series::{Counts, Disturbed, Schedule, Series, WarmUp};
 pub use settings::{settings_turned, settings_were_there};
+pub use warning::{Warning, WarningCode};
 
 use self::explained::Explained;
 use crate::cpulist::CpuList;
@@ -105,27 +107,31 @@ impl Record {
     /// Returns the warning of a run that ended before its plan did, if it is one: it was interrupted,
     /// or killed after it had written this record.
     pub fn cut_short(&self) -> Option<&Warning> {
-        self.warning(&["interrupted", "unfinished"])
+        self.warning(&[WarningCode::Interrupted, WarningCode::Unfinished])
     }
 
     /// Returns the warning that a part of the run was not what its plan asks for, if there is one: a
     /// measured CPU went offline, a load ended, or another program changed a setting.
     pub fn lost_part(&self) -> Option<&Warning> {
-        self.warning(&["cpu-offline", "load-ended", "setting-changed"])
+        self.warning(&[
+            WarningCode::CpuOffline,
+            WarningCode::LoadEnded,
+            WarningCode::SettingChanged,
+        ])
     }
 
     /// Returns the warning that another program changed a setting during the run, if there is one.
     pub fn setting_changed(&self) -> Option<&Warning> {
-        self.warning(&["setting-changed"])
+        self.warning(&[WarningCode::SettingChanged])
     }
 
     /// Returns the warning of a run that a sample above its `--stop-above` ended, if it is one.
     pub fn stopped_above(&self) -> Option<&Warning> {
-        self.warning(&["stopped-above"])
+        self.warning(&[WarningCode::StoppedAbove])
     }
 
-    fn warning(&self, codes: &[&str]) -> Option<&Warning> {
-        self.warnings.iter().find(|warning| codes.contains(&warning.code.as_str()))
+    fn warning(&self, codes: &[WarningCode]) -> Option<&Warning> {
+        self.warnings.iter().find(|warning| codes.iter().any(|code| warning.code == *code))
     }
 }
 
@@ -176,20 +182,4 @@ pub struct Change {
     /// The reason, as the end of a sentence, where it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrestored: Option<String>,
-}
-
-/// A warning to the reader of a record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warning {
-    /// Machine-readable code.
-    pub code: String,
-    /// A sentence.
-    pub text: String,
-}
-
-impl Warning {
-    /// Returns a warning.
-    pub fn new(code: &str, text: impl Into<String>) -> Warning {
-        Warning { code: code.to_owned(), text: text.into() }
-    }
 }

@@ -241,6 +241,9 @@ mod tests {
     use crate::picture::tests::source;
     use latlab_core::compare::compare;
     use latlab_core::record::Warning;
+    use latlab_core::record::WarningCode::{
+        self, CpuOffline, Interrupted, PageFaults, StoppedAbove,
+    };
     use latlab_testing::sample_scan;
 
     /// A scan without a section is known up to its detection limit only.
@@ -264,14 +267,15 @@ mod tests {
 
     #[test]
     fn runs_that_are_not_whole_are_counted_in_the_line_of_their_side() {
-        let run = |code: &str, at: u64| {
+        let run = |code: WarningCode, at: u64| {
             let mut record = source("run", 1).record;
             record.started = Nanos::from_secs(at);
             record.warnings = vec![Warning::new(code, "a reason")];
             record
         };
-        let b = [run("cpu-offline", 2), run("stopped-above", 3), run("interrupted", 4)];
-        let compared = compare(&[run("page-faults", 1)], &b).unwrap();
+        let b =
+            [(CpuOffline, 2), (StoppedAbove, 3), (Interrupted, 4)].map(|(code, at)| run(code, at));
+        let compared = compare(&[run(PageFaults, 1)], &b).unwrap();
         let shown = text("a", "b", &compared, &[], Width::UNLIMITED);
         let lines: Vec<&str> = shown.lines().take(2).collect();
         let counts = "1 ended before the plan did; 1 lost a load, a measured CPU or a setting; 1 ended by \

@@ -41,10 +41,9 @@ impl Outputs {
         if !needed || sources.iter().any(|source| source.record.explained.is_some()) {
             return Ok(());
         }
-        Err(Failure::Failed(
+        Err(Failure::failed(
             "these records contain no explanations, so there is no trace and no stack to write: \
-             record with latlab explain"
-                .to_owned(),
+             record with latlab explain",
         ))
     }
 

@@ -73,14 +73,14 @@ mod tests {
     use crate::picture::tests::source;
     use latlab_core::compare::compare;
     use latlab_core::machine::TimeDomain;
-    use latlab_core::record::Warning;
+    use latlab_core::record::{Warning, WarningCode};
 
     /// The case of runs with these warnings; B is as many times slower as `times`.
-    fn case(a: &[&str], b: &[&str], times: u64) -> TestCase {
-        let run = |codes: &[&str], times| {
+    fn case(a: &[WarningCode], b: &[WarningCode], times: u64) -> TestCase {
+        let run = |codes: &[WarningCode], times| {
             let mut record = source("run", times).record;
             record.machine.time_domain = TimeDomain::Instructions;
-            record.warnings = codes.iter().map(|code| Warning::new(code, "a reason")).collect();
+            record.warnings = codes.iter().map(|code| Warning::new(*code, "a reason")).collect();
             [record]
         };
         let comparison = compare(&run(a, 1), &run(b, times)).expect("both measure alike");
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn verdict_that_a_lost_load_may_explain_is_skipped() {
-        let lost = ["load-ended"];
+        let lost = [WarningCode::LoadEnded];
         assert_eq!(case(&[], &[], 1).outcome, TestOutcome::Passed);
         assert_eq!(case(&[], &lost, 1).outcome, TestOutcome::Skipped);
         assert_eq!(case(&[], &lost, 2).outcome, TestOutcome::Failed);

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt as _;
 /// begins, and the variable with its result. None if the hardware knows its frequency.
 pub(super) fn read(names: Option<&[String; 2]>) -> Result<Calibration> {
     let Some([entry, result]) = names else { return Ok(Calibration::default()) };
-    let unreadable = |e| Failure::Failed(format!("the kernel's symbols can't be read: {e}"));
+    let unreadable = |e| Failure::failed(format!("the kernel's symbols can't be read: {e}"));
     let symbols = BufReader::new(File::open("/proc/kallsyms").map_err(unreadable)?);
     let (mut setup, mut variable) = (None, None);
     for line in symbols.lines() {

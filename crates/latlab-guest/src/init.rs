@@ -4,6 +4,7 @@ use crate::orders::{DRIVER, JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
 use crate::{archive, calibration, disk, kallsyms, orders};
 use latlab_core::machine::TimeDomain;
 use latlab_core::plan::Plan;
+use latlab_core::record::WarningCode;
 use latlab_core::time::Nanos;
 use latlab_measure::engine::{self, Prepared};
 use latlab_measure::message::{Message, Messenger, program};
@@ -210,10 +211,9 @@ fn load(module: &str) -> Result<()> {
 fn make_disk(folder: &Path) -> Result<()> {
     const DISK: &str = "/dev/nullb0";
     if !Path::new(DISK).exists() {
-        return Err(Failure::Unsupported(
+        return Err(Failure::unsupported(
             "the guest's disk needs the kernel's module null_blk: add the kernel with its modules \
-             (latlab kernel add FILE --modules DIR), or use one that has it built in"
-                .to_owned(),
+             (latlab kernel add FILE --modules DIR), or use one that has it built in",
         ));
     }
     let file = File::options().write(true).open(DISK).context(DISK)?;
@@ -232,7 +232,7 @@ fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
     let plan = Prepared::of(plan)?;
     let mut outcome = engine::run(&plan, orders.time_domain, &signals, &mut watch)?;
     // The guest is configured by its profile, so that the doctor's findings are expected.
-    outcome.record.warnings.retain(|warning| warning.code != "machine");
+    outcome.record.warnings.retain(|warning| warning.code != WarningCode::Machine);
     let engine::Outcome { record, verdict } = outcome;
     Ok(Message::Record { record: Box::new(record), verdict })
 }

@@ -7,7 +7,7 @@ use super::prepare;
 use latlab_core::time::Nanos;
 use latlab_measure::message::Message;
 use latlab_measure::session::{Accel, Limit, Session};
-use latlab_part::failure::{Failure, Result, lock};
+use latlab_part::failure::{Failure, FailureKind, Result, lock};
 use latlab_sys::file;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ pub fn choose(target: &str, session: &mut Session<'_>) -> Result<Accel> {
     match (refusal(target, session)?, session.accel) {
         (None, _) => Ok(Accel::Kvm),
         (Some(_), None) => Ok(Accel::Tcg),
-        (Some(why), Some(_)) => Err(Failure::Unsupported(format!(
+        (Some(why), Some(_)) => Err(Failure::unsupported(format!(
             "{target}: KVM does not run this guest here ({why}): omit --accel to let QEMU translate"
         ))),
     }
@@ -128,7 +128,9 @@ fn test(target: &str, kernel: Kernel, session: &mut Session<'_>) -> Result<Teste
             Ok(Tested::Refuses(format!("a run in its test guest ended with {code}")))
         }
         Ok(_) => Ok(Tested::Refuses("its test guest sent another answer".to_owned())),
-        Err(Failure::Failed(why)) if !session.ended => Ok(Tested::Unfinished(reason(target, &why))),
+        Err(failure) if failure.kind == FailureKind::Failed && !session.ended => {
+            Ok(Tested::Unfinished(reason(target, &failure.text)))
+        }
         Err(failure) => Err(failure),
     }
 }

@@ -2,7 +2,7 @@
 
 use latlab_core::machine::TimeDomain;
 use latlab_core::path::Misses;
-use latlab_core::record::{Figure, Record, Warning};
+use latlab_core::record::{Figure, Record, Warning, WarningCode};
 use latlab_measure::engine::{Outcome, Prepared};
 use latlab_measure::message::Message;
 use latlab_part::failure::{Failure, Result};
@@ -40,11 +40,12 @@ impl Answer {
         }
         let profile = plan.plan().target.split_once(':').map(|(_, profile)| profile.to_owned());
         set_profile(&mut record, profile.as_ref());
-        let warning =
-            |line| Warning::new("kernel-complained", format!("the guest's kernel: {line}"));
+        let warning = |line| {
+            Warning::new(WarningCode::KernelComplained, format!("the guest's kernel: {line}"))
+        };
         record.warnings.extend(self.complaints.into_iter().map(warning));
         let skipped = |why| format!("the test driver was left out: {why}");
-        let skipped = self.no_driver.map(|why| Warning::new("skipped", skipped(why)));
+        let skipped = self.no_driver.map(|why| Warning::new(WarningCode::Skipped, skipped(why)));
         record.warnings.extend(skipped);
         Ok(Outcome { record: *record, verdict })
     }
@@ -58,7 +59,7 @@ impl Answer {
     pub(super) fn unexpected(self) -> Failure {
         match self.last {
             Message::Failed(failure) => failure.about(&self.target),
-            other => Failure::Failed(format!("{}: the guest answered {other:?}", self.target)),
+            other => Failure::failed(format!("{}: the guest answered {other:?}", self.target)),
         }
     }
 }
@@ -137,7 +138,8 @@ mod tests {
             let outcome = answer.outcome(&Prepared::of(&plan).unwrap()).unwrap();
             outcome.record.warnings
         };
-        let skipped = Warning::new("skipped", "the test driver was left out: no headers");
+        let skipped =
+            Warning::new(WarningCode::Skipped, "the test driver was left out: no headers");
         assert_eq!(warnings(Some("no headers")), [skipped]);
         assert!(warnings(None).is_empty());
     }

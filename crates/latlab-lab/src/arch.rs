@@ -119,7 +119,7 @@ impl Arch {
     pub fn named(name: &str) -> Result<&'static Arch> {
         ALL.into_iter().find(|arch| arch.debian == name).ok_or_else(|| {
             let hint = suggest::hint(name, &ALL.map(|arch| arch.debian));
-            Failure::Failed(format!("there is no architecture '{name}': {hint}"))
+            Failure::failed(format!("there is no architecture '{name}': {hint}"))
         })
     }
 
@@ -153,7 +153,7 @@ impl Arch {
         };
         options.ok_or_else(|| {
             let why = format!("a guest for {} has no such device: {name}", self.title);
-            Failure::Unsupported(why)
+            Failure::unsupported(why)
         })
     }
 

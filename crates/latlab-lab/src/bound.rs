@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::cells::carry_out;
-use super::guest::{Cell, GuestTime, Plugin, Sections};
+use super::guest::{Cell, GuestTime, Job, Plugin, Sections};
 use super::prepare;
 use super::symbols::Symbols;
 use latlab_core::bound::{Observation, Trace};
@@ -17,43 +17,40 @@ pub fn observe(
     plans: &[Prepared],
     session: &mut Session<'_>,
 ) -> Vec<Result<(Record, Observation)>> {
-    let symbols = match plans.first().map(|plan| symbols(plan, session)) {
-        Some(Ok(symbols)) => symbols,
-        Some(Err(failure)) => return vec![Err(failure)],
-        None => return Vec::new(),
+    let Some(first) = plans.first() else { return Vec::new() };
+    let (cell, symbols) = match equipped(first, session) {
+        Ok(equipped) => equipped,
+        Err(failure) => return vec![Err(failure)],
     };
-    let cells = plans.iter().map(|plan| cell(plan, &symbols, session)).collect();
-    let answers = carry_out(cells, session, &mut |_, _| Ok(()), &mut |_, _| ());
+    let carrying_out = |plan: &Prepared| Job::Run(Box::new(plan.plan().clone()));
+    let cells = plans.iter().map(|plan| Ok(Cell { job: carrying_out(plan), ..cell.clone() }));
+    let answers = carry_out(cells.collect(), session, &mut |_, _| Ok(()), &mut |_, _| ());
     let observed = answers.into_iter().zip(plans);
     observed.map(|(answer, plan)| observation(answer?, plan, &symbols)).collect()
 }
 
-/// The symbols of the kernel, if the plugin can find its sections.
-fn symbols(plan: &Prepared, session: &mut Session<'_>) -> Result<Symbols> {
+/// The cell that carries out `plan` with the plugin, and the symbols of its kernel, if the plugin can find its
+/// sections.
+fn equipped(plan: &Prepared, session: &mut Session<'_>) -> Result<(Cell, Symbols)> {
     let target = &plan.plan().target;
     let (profile, kernel) = prepare::kernel(target, session)?;
     let why = "sections are those of one CPU";
     prepare::check_plugin(target, &profile, &kernel, why, "")?;
-    let symbols = Symbols::of(plan, session)?;
+    let cell = prepare::plan(plan, GuestTime::Instructions, session)?;
+    let symbols = Symbols::of(cell.clone(), session)?;
     if symbols.preempt_count.is_none() {
         let why = "its kernel has no preemption counter that the plugin knows";
-        return Err(Failure::Unsupported(format!("{target}: {why}")));
+        return Err(Failure::unsupported(format!("{target}: {why}")));
     }
-    Ok(symbols)
-}
-
-fn cell(plan: &Prepared, symbols: &Symbols, session: &mut Session<'_>) -> Result<Cell> {
-    let library = prepare::plugin(session)?;
     let plugin = Plugin {
-        library,
+        library: prepare::plugin(session)?,
         misses: false,
         samples: Vec::new(),
         faults: symbols.faults().collect(),
         preempt_count: symbols.preempt_count,
         sections: Some(Sections { roles: symbols.roles(), stubs: symbols.stubs() }),
     };
-    let cell = prepare::plan(plan, GuestTime::Instructions, session)?;
-    Ok(Cell { plugin: Some(plugin), ..cell })
+    Ok((Cell { plugin: Some(plugin), ..cell }, symbols))
 }
 
 fn observation(

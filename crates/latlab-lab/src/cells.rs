@@ -56,7 +56,7 @@ pub(super) fn carry_out(
     session.watch.note("");
     let ended = || {
         let why = "ended before the guest had finished: nothing of it is kept";
-        Failure::CutShort(why.to_owned())
+        Failure::cut_short(why)
     };
     pool.into_answers().map(|answer| answer.unwrap_or_else(|| Err(ended()))).collect()
 }

@@ -248,15 +248,14 @@ pub fn cache() -> Result<PathBuf> {
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches =
         folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
-    let caches = caches.ok_or_else(|| {
-        Failure::Failed("the cache has no folder: set XDG_CACHE_HOME or HOME".to_owned())
-    })?;
+    let caches = caches
+        .ok_or_else(|| Failure::failed("the cache has no folder: set XDG_CACHE_HOME or HOME"))?;
     let cache = caches.join("latlab");
     // The mode that the XDG Base Directory Specification asks for.
     let created = DirBuilder::new().recursive(true).mode(0o700).create(&cache);
     let there = created.and_then(|()| std::fs::metadata(&cache)).map_err(|e| {
         let elsewhere = "set XDG_CACHE_HOME to a writable folder";
-        Failure::Failed(format!("{} can't be created ({e}): {elsewhere}", cache.display()))
+        Failure::failed(format!("{} can't be created ({e}): {elsewhere}", cache.display()))
     })?;
     check_owner(&cache, &there)?;
     Ok(cache)
@@ -267,13 +266,13 @@ pub fn cache() -> Result<PathBuf> {
 fn check_owner(cache: &Path, there: &Metadata) -> Result<()> {
     let cache = cache.display();
     if there.uid() != process::user() {
-        return Err(Failure::Failed(format!(
+        return Err(Failure::failed(format!(
             "{cache} belongs to another user, who could change what latlab runs: set XDG_CACHE_HOME \
              to a folder of your own"
         )));
     }
     if there.mode() & 0o022 != 0 {
-        return Err(Failure::Failed(format!(
+        return Err(Failure::failed(format!(
             "other users may write to {cache} and change what latlab runs: run chmod -R go-w {cache}"
         )));
     }
@@ -321,7 +320,7 @@ fn unknown(store: &Store, name: &str) -> Failure {
         [] => "latlab kernel list shows what can be fetched or built".to_owned(),
         names => suggest::hint(name, names),
     };
-    Failure::Failed(format!("there is no kernel '{name}' in the cache: {hint}"))
+    Failure::failed(format!("there is no kernel '{name}' in the cache: {hint}"))
 }
 
 /// SHA-256 in hexadecimal.

@@ -4,7 +4,6 @@
 use super::cells::carry_out_one;
 use super::guest::{Cell, GuestTime, Plugin};
 use super::prepare;
-use super::run::run;
 use super::symbols::Symbols;
 use latlab_core::path::{Path, Trace};
 use latlab_core::record::{Record, Sample};
@@ -14,44 +13,51 @@ use latlab_measure::engine::{Outcome, Prepared};
 use latlab_measure::session::Session;
 use latlab_part::failure::{Context as _, Failure, Result};
 
-/// Carries out a plan, then repeats it with the plugin, and adds to each of the worst samples the
-/// path of its instructions. Fails if the two runs differ in anything else.
-pub fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outcome> {
+/// Carries out a plan, then repeats it with the plugin, and adds to each of the worst samples above the limit of
+/// `explain` the path of its instructions. Unless the plan asks that both verify each other, the guest's recorder does
+/// not run. Fails if the two runs differ in anything else.
+pub fn explain(asked: &Prepared, session: &mut Session<'_>) -> Result<Outcome> {
+    let explain = asked.plan().explain.clone().unwrap_or_default();
+    let plan = &if explain.verify { asked.clone() } else { asked.unexplained() };
     let target = &plan.plan().target;
     refuse_unsupported(target, session)?;
     let library = prepare::plugin(session)?;
-    let symbols = Symbols::of(plan, session)?;
-    let outcome = run(std::slice::from_ref(plan), |_, _| Ok(GuestTime::Instructions), session);
-    let mut outcome = outcome.into_iter().next().expect("one plan, one outcome")?;
-    let samples = wanted(&outcome.record)?;
-    if samples.is_empty() {
-        return Ok(outcome);
-    }
-    let plugin = Plugin {
-        library,
-        misses: plan.needs().models,
-        samples: samples.clone(),
-        faults: symbols.faults().collect(),
-        preempt_count: symbols.preempt_count,
-        sections: None,
-    };
-    session.watch.note("");
     let cell = prepare::plan(plan, GuestTime::Instructions, session)?;
-    let cell = Cell { plugin: Some(plugin), ..cell };
-    let answer = carry_out_one(cell, session, &mut |_, _| Ok(()))?;
-    let trace = Trace::read(&answer.trace).context(target)?;
-    let again = answer.outcome(plan)?.record;
-    check_same(target, &outcome.record, &again)?;
-    check_complete(target, &outcome.record.worst, &samples, &trace)?;
-    add_paths(target, &mut outcome.record, &trace, &symbols)?;
+    let symbols = Symbols::of(cell.clone(), session)?;
+    let mut carry_out = |cell| carry_out_one(cell, session, &mut |_, _| Ok(()));
+    let mut outcome = carry_out(cell.clone())?.outcome(plan)?;
+    let samples = wanted(&outcome.record)?;
+    if !samples.is_empty() {
+        let plugin = Plugin {
+            library,
+            misses: plan.needs().models,
+            samples: samples.clone(),
+            faults: symbols.faults().collect(),
+            preempt_count: symbols.preempt_count,
+            sections: None,
+        };
+        let answer = carry_out(Cell { plugin: Some(plugin), ..cell })?;
+        let trace = Trace::read(&answer.trace).context(target)?;
+        check_same(target, &outcome.record, &answer.outcome(plan)?.record)?;
+        check_complete(target, &outcome.record.worst, &samples, &trace)?;
+        let above = explain.above.unwrap_or_default();
+        add_paths(target, &mut outcome.record, &trace, &symbols, above)?;
+    }
+    outcome.record.plan = asked.plan().clone();
     Ok(outcome)
 }
 
-/// Adds to each of the worst samples that were recorded its path, and to each named section its
-/// function.
-fn add_paths(target: &str, record: &mut Record, trace: &[Trace], symbols: &Symbols) -> Result<()> {
+/// Adds to each of the worst samples that were recorded and are longer than `above` its path, and to each named
+/// section its function.
+fn add_paths(
+    target: &str,
+    record: &mut Record,
+    trace: &[Trace],
+    symbols: &Symbols,
+    above: Nanos,
+) -> Result<()> {
     let recorded = |index: Option<u64>| trace.iter().find(|watched| Some(watched.index) == index);
-    for sample in &mut record.worst {
+    for sample in record.worst.iter_mut().filter(|sample| sample.latency > above) {
         let recorded = recorded(sample.index);
         sample.path = recorded.map(|watched| path(target, watched, symbols)).transpose()?;
     }
@@ -80,7 +86,7 @@ fn check_complete(
         return Ok(());
     }
     let why = format!("the plugin recorded nothing for the samples {missing:?}");
-    Err(Failure::Failed(format!("{target}: {why}")))
+    Err(Failure::failed(format!("{target}: {why}")))
 }
 
 /// Refuses guests with several CPUs: the order of samples is unique on one CPU only. Refuses guests
@@ -104,7 +110,7 @@ fn wanted(record: &Record) -> Result<Vec<(u64, Nanos)>> {
         record.worst.iter().filter_map(index).chain(sections).take(MOST_SAMPLES).collect();
     if wanted.is_empty() && record.scans.is_empty() {
         let why = "no probe of this run takes samples that the plugin can identify: use cyclic";
-        return Err(Failure::Unsupported(format!("{}: {why}", record.plan.target)));
+        return Err(Failure::unsupported(format!("{}: {why}", record.plan.target)));
     }
     Ok(wanted)
 }
@@ -127,7 +133,7 @@ fn check_same(target: &str, without: &Record, with: &Record) -> Result<()> {
         return Ok(());
     }
     let (a, b) = lines.find(|(a, b)| a != b).unwrap_or_default();
-    Err(Failure::Failed(format!(
+    Err(Failure::failed(format!(
         "{target}: the run with the plugin differs from the run without it, so nothing is explained: \
          '{}' became '{}'",
         a.trim(),
@@ -138,7 +144,7 @@ fn check_same(target: &str, without: &Record, with: &Record) -> Result<()> {
 fn path(target: &str, watched: &Trace, symbols: &Symbols) -> Result<Path> {
     if watched.apart > 0 {
         let why = format!("the plugin's count of instructions is off by {}", watched.apart);
-        return Err(Failure::Failed(format!("{target}: {why}: nothing is explained")));
+        return Err(Failure::failed(format!("{target}: {why}: nothing is explained")));
     }
     Ok(Path::of(watched, |address| symbols.place(address)))
 }
@@ -197,6 +203,6 @@ mod tests {
         let check = |trace: &[Trace]| check_complete("lab:rt", &record.worst, &wanted, trace);
         assert_eq!(check(&trace(1..=64)), Ok(()));
         let why = "lab:rt: the plugin recorded nothing for the samples [64]";
-        assert_eq!(check(&trace(1..=63)), Err(Failure::Failed(why.to_owned())));
+        assert_eq!(check(&trace(1..=63)), Err(Failure::failed(why)));
     }
 }

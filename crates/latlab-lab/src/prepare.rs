@@ -7,15 +7,19 @@ use super::profile::{self, Profile};
 use latlab_measure::engine::Prepared;
 use latlab_measure::message::{Calibration, Message};
 use latlab_measure::session::Session;
-use latlab_part::failure::{Failure, Result};
+use latlab_part::failure::{Failure, FailureKind, Result};
 use latlab_part::part::needs::Needs;
 use latlab_part::progress::Progress;
 use std::path::PathBuf;
 
 /// The cell that carries out a plan.
 pub(super) fn plan(plan: &Prepared, time: GuestTime, session: &mut Session<'_>) -> Result<Cell> {
+    let (target, needs) = (&plan.plan().target, plan.needs());
+    let programs = needs.commands.iter().map(|words| Program::of_command(words, &plan.plan().with));
+    let programs = programs.collect::<Result<Vec<_>>>()?;
     let job = Job::Run(Box::new(plan.plan().clone()));
-    let cell = equipped(plan, time, job, session)?;
+    let cell = cell(target, time, job, needs, session)?;
+    let cell = programs.iter().try_fold(cell, with_program)?;
     let plugin = match time {
         GuestTime::Instructions if cell.needs.models => Some(models(&cell, session)?),
         _ => None,
@@ -53,20 +57,14 @@ pub(super) fn check_plugin(
 ) -> Result<()> {
     if !kernel.arch.has_microscope {
         let why = format!("the plugin does not know the instructions of {}", kernel.arch.title);
-        return Err(Failure::Unsupported(format!("{target}: {why}{remedy}")));
+        return Err(Failure::unsupported(format!("{target}: {why}{remedy}")));
     }
     let cpus = profile.cpus;
     if cpus == 1 {
         return Ok(());
     }
     let why = format!("its guest has {cpus} CPUs, and {one}: use a profile with cpus = 1");
-    Err(Failure::Unsupported(format!("{target}: {why}")))
-}
-
-/// The cell that sends the symbols of the kernel on which `plan` runs.
-pub(super) fn symbols(plan: &Prepared, session: &mut Session<'_>) -> Result<Cell> {
-    let job = Job::Symbols(Box::new(plan.plan().clone()));
-    equipped(plan, GuestTime::Instructions, job, session)
+    Err(Failure::unsupported(format!("{target}: {why}")))
 }
 
 /// The cell that runs latlab with these words.
@@ -88,14 +86,6 @@ pub(super) fn program(
 ) -> Result<Cell> {
     let cell = cell(target, time, program.job(), Needs::default(), session)?;
     Ok(Cell { expected: program.expected(), ..with_program(cell, program)? })
-}
-
-fn equipped(plan: &Prepared, time: GuestTime, job: Job, session: &mut Session<'_>) -> Result<Cell> {
-    let (target, needs) = (&plan.plan().target, plan.needs());
-    let programs = needs.commands.iter().map(|words| Program::of_command(words, &plan.plan().with));
-    let programs = programs.collect::<Result<Vec<_>>>()?;
-    let equipped = cell(target, time, job, needs, session)?;
-    programs.iter().try_fold(equipped, with_program)
 }
 
 /// The cell with the files that a program needs.
@@ -137,7 +127,7 @@ pub(super) fn kernel(target: &str, session: &mut Session<'_>) -> Result<(Profile
     let (kind, name) = target.split_once(':').unwrap_or((target, ""));
     if name.is_empty() {
         let why = format!("{target} names no profile: write {kind}:NAME (latlab list profiles)");
-        return Err(Failure::Failed(why));
+        return Err(Failure::failed(why));
     }
     let profile = profile::find(name, &kernel::added()?)?;
     if let Some(arch) = profile.arch {
@@ -149,7 +139,7 @@ pub(super) fn kernel(target: &str, session: &mut Session<'_>) -> Result<(Profile
     if let Some(wanted) = profile.arch.map(|arch| arch.0).filter(|arch| *arch != kernel.arch) {
         let (name, of, other) = (&kernel.name, wanted.title, kernel.arch.title);
         let why = format!("{target}: the profile is for {of}, and its kernel {name} for {other}");
-        return Err(Failure::Failed(why));
+        return Err(Failure::failed(why));
     }
     Ok((profile, kernel))
 }
@@ -192,7 +182,9 @@ fn driver(
         return Ok((None, None));
     }
     match kernel::driver(kernel, &mut Fetching::new(session)) {
-        Err(Failure::Unsupported(why)) if job.may_lack() => Ok((None, Some(why))),
+        Err(failure) if failure.kind == FailureKind::Unsupported && job.may_lack() => {
+            Ok((None, Some(failure.text)))
+        }
         built => built.map(|driver| (Some(driver), None)),
     }
 }

@@ -129,7 +129,7 @@ fn unavailable(name: &str, arch: &Arch) -> Failure {
     let all = shipped().into_iter().filter(|profile| profile.on.contains_key(arch.debian));
     let all: Vec<String> = all.map(|profile| profile.name + "@" + arch.debian).collect();
     let all = all.join(", ");
-    Failure::Unsupported(format!(
+    Failure::unsupported(format!(
         "the profile {name} does not exist: for {} there are {all}, or your own kernel",
         arch.title
     ))
@@ -196,7 +196,7 @@ fn usual(name: &str, added: &[String]) -> Result<Profile> {
     }
     let names: Vec<&str> =
         SHIPPED.iter().map(|(name, _)| *name).chain(added.iter().map(String::as_str)).collect();
-    Err(Failure::Failed(format!(
+    Err(Failure::failed(format!(
         "there is no profile '{name}': {} (the path of a kernel or a profile must contain a '/')",
         suggest::hint(name, &names)
     )))
@@ -225,6 +225,7 @@ pub fn read(name: &str, text: &str) -> Result<Profile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_part::failure::FailureKind;
 
     #[test]
     fn shipped_profiles_are_valid_and_documented() {
@@ -254,7 +255,7 @@ mod tests {
         let error = kernel("rt@arm65").unwrap_err().to_string();
         assert_eq!(error, "there is no architecture 'arm65': did you mean arm64 or amd64?");
         let error = kernel("monolithic@arm64").unwrap_err();
-        assert!(matches!(&error, Failure::Unsupported(_)), "{error}");
+        assert_eq!(error.kind, FailureKind::Unsupported, "{error}");
         assert!(error.to_string().contains("rt@arm64, standard@arm64"), "{error}");
     }
 

@@ -1,15 +1,13 @@
 //! The symbols of a guest's kernel: read from a guest once, kept in the kernel's folder.
 
 use super::cells::carry_out_one;
-use super::guest::Cell;
+use super::guest::{Cell, Job};
 use super::kernel;
-use super::prepare;
 use super::seal;
 use super::unpack::{Packing, unpack};
 use latlab_core::path::Location;
 use latlab_core::size::Bytes;
 use latlab_core::symbols::{KallsymsLine, preemption_counter};
-use latlab_measure::engine::Prepared;
 use latlab_measure::session::Session;
 use latlab_part::failure::{Context as _, Failure, Result};
 use std::path::PathBuf;
@@ -27,10 +25,14 @@ pub(super) struct Symbols {
 }
 
 impl Symbols {
-    /// The symbols of the guest that carries out `plan`. Its addresses are not randomized, and its
-    /// modules are loaded in the same order.
-    pub(super) fn of(plan: &Prepared, session: &mut Session<'_>) -> Result<Symbols> {
-        let cell = prepare::symbols(plan, session)?;
+    /// The symbols of the kernel of `cell`, which carries out a plan. Addresses are not randomized, and modules are
+    /// loaded in the same order.
+    pub(super) fn of(cell: Cell, session: &mut Session<'_>) -> Result<Symbols> {
+        let job = match cell.job {
+            Job::Run(plan) => Job::Symbols(plan),
+            other => other,
+        };
+        let cell = Cell { job, plugin: None, ..cell };
         let (target, path) = (cell.target.clone(), path(&cell)?);
         let (packed, is_kept) = match seal::read(&path) {
             Some(packed) => (packed, true),
@@ -41,7 +43,7 @@ impl Symbols {
         let symbols = Symbols::parse(&String::from_utf8_lossy(&text));
         if symbols.functions.is_empty() {
             let why = "its kernel shows no symbols: use one with CONFIG_KALLSYMS";
-            return Err(Failure::Unsupported(format!("{target}: {why}")));
+            return Err(Failure::unsupported(format!("{target}: {why}")));
         }
         // A cache that can't be written costs time, not results.
         if !is_kept {
@@ -128,7 +130,7 @@ fn ask(cell: Cell, session: &mut Session<'_>) -> Result<Vec<u8>> {
 fn append(packed: &mut Vec<u8>, bytes: &[u8], most: u64) -> Result<()> {
     if packed.len() as u64 + bytes.len() as u64 > most {
         let why = format!("the guest sent more than {} as its kernel's symbols", Bytes(most));
-        return Err(Failure::Failed(why));
+        return Err(Failure::failed(why));
     }
     packed.extend_from_slice(bytes);
     Ok(())

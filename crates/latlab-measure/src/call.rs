@@ -65,7 +65,7 @@ pub static CALLS: &[Entry<dyn Call>] = &[
 fn check_file(call: &str, path: &Path, opened: &str) -> Result<()> {
     let cannot = |why: &dyn std::fmt::Display| {
         let path = path.display();
-        Failure::Failed(format!(
+        Failure::failed(format!(
             "{call}: {path} can't be {opened} ({why}): name another with path="
         ))
     };

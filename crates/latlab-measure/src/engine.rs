@@ -13,24 +13,22 @@ mod usable;
 
 pub use outcome::Outcome;
 pub use prepared::Prepared;
+pub use usable::check_cpus;
 
-use crate::explain;
 use crate::probe::Probe;
 use crate::rig::Rig;
-use crate::scan;
 use environment::Environment;
-use latlab_adapt as adapt;
 use latlab_core::cpulist::CpuList;
 use latlab_core::machine::TimeDomain;
-use latlab_core::record::Warning;
+use latlab_core::record::{Warning, WarningCode};
 use latlab_core::time::Nanos;
-use latlab_part::failure::{Context as _, Failure, Result};
+use latlab_part::failure::{Context as _, Result};
 use latlab_part::part::Built;
 use latlab_part::progress::Watch;
 use latlab_sys::guard::Guard;
 use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;
-use latlab_sys::{clock, cpu, machine};
+use latlab_sys::{clock, cpu};
 use place::Housekeeping;
 use results::{Measured, Results};
 
@@ -43,22 +41,16 @@ pub fn run(
     watch: &mut dyn Watch,
 ) -> Result<Outcome> {
     let online = cpu::online(&Root::default());
-    let plan = &plan.on_cpus(cpus(&plan.plan().cpus, &online)?);
-    place::check(plan.plan(), &online)?;
+    let plan = &plan.on_cpus(usable::cpus(&plan.plan().cpus, &online)?);
+    usable::check(plan, &online)?;
     let mut warnings = Vec::new();
-    // The plugin's cache model covers a whole guest, not one program in it.
-    let is_job = time_domain == TimeDomain::Instructions && machine::time_domain() != time_domain;
-    if plan.needs().models && !is_job {
-        let text = "caches and TLBs are modelled in the laboratory only (lab:PROFILE)";
-        warnings.push(Warning::new("not-available", text));
-    }
+    warnings.extend(usable::without_models(plan, time_domain));
     let probes = usable::probes(plan, &mut warnings)?;
-    check(plan)?;
     let started = clock::wall_clock();
     let everywhere = cpu::allowed().context("the CPUs can't be listed")?;
     let _housekeeping = Housekeeping::move_to(&plan.plan().housekeeping)?;
     let mended = Guard::recover(&Root::default());
-    warnings.extend(mended.iter().map(|text| Warning::new("mended", text)));
+    warnings.extend(mended.iter().map(|text| Warning::new(WarningCode::Mended, text)));
     // If there is no record, only the failure can report these sentences.
     let environment = Environment::set_up(plan, time_domain, signals, &mut warnings)
         .map_err(|failure| failure.followed_by(&mended))?;
@@ -92,32 +84,4 @@ fn measure<'a>(
     drop(member);
     let failure = scan_failure.or(probe_failure);
     Ok(Measured { scanned, rig, explanations, failure })
-}
-
-/// Refuses scans, explaining and mechanisms that can't work here, before anything is changed.
-fn check(plan: &Prepared) -> Result<()> {
-    plan.scans.iter().try_for_each(|(scan, call)| scan::check(scan, &**call))?;
-    plan.plan().explain.iter().try_for_each(explain::check)?;
-    adapt::check(&plan.plan().adapt, &plan.plan().settings)
-}
-
-/// The requested CPUs, else all that are online and that this process may use.
-fn cpus(wanted: &CpuList, online: &CpuList) -> Result<CpuList> {
-    if !wanted.is_empty() {
-        return check_cpus(wanted, online).map(|()| wanted.clone());
-    }
-    let allowed = cpu::allowed().context("the CPUs can't be listed")?;
-    Ok(allowed.iter().filter(|cpu| online.is_empty() || online.contains(*cpu)).collect())
-}
-
-/// Refuses CPUs that are not online.
-pub fn check_cpus(wanted: &CpuList, online: &CpuList) -> Result<()> {
-    let missing = wanted.minus(online);
-    if wanted.is_empty() {
-        return Err(Failure::Failed("--cpus names no CPU".to_owned()));
-    }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::Failed(format!("CPU {missing} is not online: this machine has {online}")))
 }

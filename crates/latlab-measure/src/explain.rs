@@ -52,7 +52,7 @@ pub fn check(plan: &ExplainPlan) -> Result<()> {
 }
 
 fn refused(error: &RecorderError) -> Failure {
-    Failure::Unsupported(format!("explain: {error}"))
+    Failure::unsupported(format!("explain: {error}"))
 }
 
 /// Starts the recorder. Loads run already, and an ordinary thread would wait for most of the time.

@@ -104,7 +104,7 @@ pub fn check_length(probe: &Built<dyn Probe>, length: Length) -> Result<()> {
         return Ok(());
     }
     let why = "it may never reach a number of samples: give a time with --for instead of --count";
-    Err(Failure::Failed(format!("{}: {why}", probe.name())))
+    Err(Failure::failed(format!("{}: {why}", probe.name())))
 }
 
 const fn entry<P: Probe + Describe + Params>() -> Entry<dyn Probe> {
@@ -119,7 +119,7 @@ const fn entry<P: Probe + Describe + Params>() -> Entry<dyn Probe> {
 /// Fails where mutexes have no priority inheritance.
 fn check_inheritance(probe: &str) -> Result<()> {
     Mutex::new(Protocol::Inherit).map(drop).map_err(|error| {
-        Failure::Unsupported(format!(
+        Failure::unsupported(format!(
             "{probe}: this kernel has no mutexes with priority inheritance ({error}): use one with \
              CONFIG_FUTEX_PI"
         ))

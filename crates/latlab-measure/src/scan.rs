@@ -12,7 +12,7 @@ use crate::call::window::Times;
 use consumer::{Consumer, Measured};
 use latlab_core::histogram::Histogram;
 use latlab_core::plan::ScanPlan;
-use latlab_core::record::{Counts, Schedule, Series, Warning};
+use latlab_core::record::{Counts, Schedule, Series, Warning, WarningCode};
 use latlab_core::scan::{Interrupt, LoopSection, Measurement, Offset, Scan, Spread, Survey};
 use latlab_core::time::Nanos;
 use latlab_part::failure::{Context as _, Failure, Result};
@@ -92,7 +92,7 @@ fn interrupt(plan: &ScanPlan, call: &dyn Call) -> Result<Interrupt> {
     };
     match plan.interrupt.unwrap_or(default) {
         Interrupt::Timer | Interrupt::Driver if low_resolution => {
-            Err(Failure::Unsupported(too_coarse()))
+            Err(Failure::unsupported(too_coarse()))
         }
         Interrupt::Timer => Ok(Interrupt::Timer),
         Interrupt::Driver => driver::open().map(|_| Interrupt::Driver),
@@ -243,7 +243,7 @@ impl<'a> ScanRun<'a> {
             self.plan.limit,
             survey.next().len()
         );
-        Warning::new("scan-limit", text)
+        Warning::new(WarningCode::ScanLimit, text)
     }
 
     /// Measures these windows. Returns nothing if the user ends the scan.
@@ -259,7 +259,7 @@ impl<'a> ScanRun<'a> {
             }
             let waited = clock::now() - begin;
             if waited > patience {
-                return Err(Failure::Failed(format!(
+                return Err(Failure::failed(format!(
                     "{}: the call did not end within {patience} and was killed",
                     series_name(self.plan)
                 )));

@@ -117,7 +117,7 @@ impl Session<'_> {
     /// Refuses to start anything on `target` once the user has asked to end.
     pub fn check_not_ended(&self, target: &str) -> Result<()> {
         if self.ended {
-            return Err(Failure::CutShort(format!("{target}: ended before it was started")));
+            return Err(Failure::cut_short(format!("{target}: ended before it was started")));
         }
         Ok(())
     }

@@ -7,39 +7,85 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
-/// Failure of a command. The sentence says what was wrong, where, and what to do.
+/// Failure of a command. It has no chain of sources: the sentence contains what they said, and it may come from a
+/// guest or another host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{text}")]
+pub struct Failure {
+    /// What the caller does about it, and the exit code.
+    pub kind: FailureKind,
+    /// The sentence: what was wrong, where, and what to do.
+    pub text: String,
+}
+
+/// How a command failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Failure {
+pub enum FailureKind {
     /// The command ran, and its result is negative, as a limit that was exceeded: exit 1.
-    #[error("{0}")]
-    Worse(String),
+    Worse,
     /// The command failed, or its input was wrong: exit 2.
-    #[error("{0}")]
-    Failed(String),
+    Failed,
     /// Something that the command had changed could not be restored: exit 2.
-    #[error("{0}")]
-    Unrestored(String),
+    Unrestored,
     /// This machine does not support it: exit 3.
-    #[error("{0}")]
-    Unsupported(String),
+    Unsupported,
     /// It is a measurement of another kernel than this machine runs: exit 3.
-    #[error("{0}")]
-    OtherKernel(String),
+    OtherKernel,
     /// The measurement was ended on request before its time. From a guest, its data are lost: exit
     /// 4.
-    #[error("{0}")]
-    CutShort(String),
+    CutShort,
 }
 
 /// The result of commands and the engine.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
+    /// Returns a failure of this kind.
+    pub fn new(kind: FailureKind, text: impl Into<String>) -> Failure {
+        Failure { kind, text: text.into() }
+    }
+
+    /// Returns a [`FailureKind::Worse`].
+    pub fn worse(text: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Worse, text)
+    }
+
+    /// Returns a [`FailureKind::Failed`].
+    pub fn failed(text: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Failed, text)
+    }
+
+    /// Returns a [`FailureKind::Unrestored`].
+    pub fn unrestored(text: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Unrestored, text)
+    }
+
+    /// Returns a [`FailureKind::Unsupported`].
+    pub fn unsupported(text: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Unsupported, text)
+    }
+
+    /// Returns a [`FailureKind::OtherKernel`].
+    pub fn other_kernel(text: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::OtherKernel, text)
+    }
+
+    /// Returns a [`FailureKind::CutShort`].
+    pub fn cut_short(text: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::CutShort, text)
+    }
+
     /// Puts the name of the file, option or part that failed in front of the sentence.
     #[must_use]
     pub fn about(self, what: &str) -> Failure {
-        self.with_text(|why| format!("{what}: {why}"))
+        Failure { text: format!("{what}: {self}"), ..self }
+    }
+
+    /// Adds this to the sentence of a failure of this kind.
+    #[must_use]
+    pub fn extended(self, kind: FailureKind, by: &str) -> Failure {
+        if self.kind == kind { Failure { text: self.text + by, ..self } } else { self }
     }
 
     /// Adds sentences about actions before this failure.
@@ -48,24 +94,13 @@ impl Failure {
         if sentences.is_empty() {
             return self;
         }
-        self.with_text(|why| format!("{why}; before that: {}", sentences.join("; ")))
-    }
-
-    fn with_text(self, text: impl FnOnce(String) -> String) -> Failure {
-        match self {
-            Failure::Worse(why) => Failure::Worse(text(why)),
-            Failure::Failed(why) => Failure::Failed(text(why)),
-            Failure::Unrestored(why) => Failure::Unrestored(text(why)),
-            Failure::Unsupported(why) => Failure::Unsupported(text(why)),
-            Failure::OtherKernel(why) => Failure::OtherKernel(text(why)),
-            Failure::CutShort(why) => Failure::CutShort(text(why)),
-        }
+        Failure { text: format!("{self}; before that: {}", sentences.join("; ")), ..self }
     }
 
     /// The failure to restore these knobs and threads; none if there are none.
-    pub fn unrestored(names: &[String]) -> Option<Failure> {
+    pub fn not_restored(names: &[String]) -> Option<Failure> {
         (!names.is_empty()).then(|| {
-            Failure::Unrestored(format!(
+            Failure::unrestored(format!(
                 "not restored: {}; run `latlab adapt --restore` when the cause is gone",
                 names.join(", ")
             ))
@@ -76,18 +111,18 @@ impl Failure {
     #[must_use]
     pub fn with_unrestored(self, unrestored: Option<Failure>) -> Failure {
         match unrestored {
-            Some(unrestored) => Failure::Unrestored(format!("{self}; {unrestored}")),
+            Some(unrestored) => Failure::unrestored(format!("{self}; {unrestored}")),
             None => self,
         }
     }
 
     /// The exit code of a command that fails so.
     pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
-            Failure::Worse(_) => 1,
-            Failure::Failed(_) | Failure::Unrestored(_) => 2,
-            Failure::Unsupported(_) | Failure::OtherKernel(_) => 3,
-            Failure::CutShort(_) => 4,
+        ExitCode::from(match self.kind {
+            FailureKind::Worse => 1,
+            FailureKind::Failed | FailureKind::Unrestored => 2,
+            FailureKind::Unsupported | FailureKind::OtherKernel => 3,
+            FailureKind::CutShort => 4,
         })
     }
 }
@@ -112,7 +147,7 @@ impl<T, E: Display> Context<T> for std::result::Result<T, E> {
 
 /// Makes a failure of an error, with the name of the file, option or part that failed in front.
 pub fn failed(what: &str, error: impl Display) -> Failure {
-    Failure::Failed(format!("{what}: {error}"))
+    Failure::failed(format!("{what}: {error}"))
 }
 
 /// Locks `mutex`, even if a thread has panicked while it held the lock. Only for data that is valid
@@ -132,12 +167,12 @@ mod tests {
 
     #[test]
     fn failure_names_what_could_not_be_restored_after_it() {
-        let refused = || Failure::Unsupported("no debugfs".to_owned());
-        assert_eq!(refused().with_unrestored(Failure::unrestored(&[])), refused());
+        let refused = || Failure::unsupported("no debugfs");
+        assert_eq!(refused().with_unrestored(Failure::not_restored(&[])), refused());
         let names = ["governor (EIO)", "ksm (EIO)"].map(str::to_owned);
-        let failure = refused().with_unrestored(Failure::unrestored(&names));
+        let failure = refused().with_unrestored(Failure::not_restored(&names));
         let sentence = "no debugfs; not restored: governor (EIO), ksm (EIO); run `latlab adapt \
                         --restore` when the cause is gone";
-        assert_eq!(failure, Failure::Unrestored(sentence.to_owned()));
+        assert_eq!(failure, Failure::unrestored(sentence));
     }
 }

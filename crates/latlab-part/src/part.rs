@@ -145,7 +145,7 @@ pub fn find<T: ?Sized>(
 ) -> Result<&'static Entry<T>> {
     table.iter().find(|entry| entry.about.name == name).ok_or_else(|| {
         let names: Vec<&str> = table.iter().map(|entry| entry.about.name).collect();
-        Failure::Failed(format!("there is no {kind} '{name}': {}", suggest::hint(name, &names)))
+        Failure::failed(format!("there is no {kind} '{name}': {}", suggest::hint(name, &names)))
     })
 }
 
@@ -153,7 +153,7 @@ pub fn find<T: ?Sized>(
 pub fn build<T: ?Sized>(kind: &str, table: &'static [Entry<T>], part: &Part) -> Result<Box<T>> {
     let entry = find(kind, table, &part.name)?;
     (entry.build)(part.params.clone())
-        .map_err(|e| Failure::Failed(format!("{kind} {}: {e}", part.name)))
+        .map_err(|e| Failure::failed(format!("{kind} {}: {e}", part.name)))
 }
 
 /// The key whose value is a command.
@@ -169,7 +169,7 @@ fn pairs<'a>(
     known: &[&'a str],
     command: Option<&str>,
 ) -> Result<Vec<(&'a str, &'a str)>> {
-    let failed = |why: String| Failure::Failed(format!("{name}: {why}"));
+    let failed = |why: String| Failure::failed(format!("{name}: {why}"));
     let mut given: Vec<(&str, &str)> = Vec::new();
     let mut rest = text.trim_start_matches(',');
     while !rest.is_empty() {
@@ -218,7 +218,7 @@ fn refusal(name: &str, error: &clap::Error) -> Failure {
     let argument = context(ContextKind::InvalidArg);
     let key = argument.trim_start_matches('-').split([' ', '=']).next().unwrap_or_default();
     let value = context(ContextKind::InvalidValue);
-    Failure::Failed(match (error.kind(), error.source()) {
+    Failure::failed(match (error.kind(), error.source()) {
         (ErrorKind::ValueValidation, Some(why)) => format!("{name}: {key}: {why}"),
         (ErrorKind::InvalidValue, _) => {
             let valid = context(ContextKind::ValidValue);

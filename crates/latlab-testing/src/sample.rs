@@ -4,7 +4,8 @@ use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::machine::Machine;
 use latlab_core::plan::{Length, Part, Plan};
 use latlab_core::record::{
-    Change, Charge, Counts, Figure, Record, SCHEMA, Sample, Schedule, Series, WarmUp, Warning, Work,
+    Change, Charge, Counts, Figure, Record, SCHEMA, Sample, Schedule, Series, WarmUp, Warning,
+    WarningCode, Work,
 };
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
@@ -69,7 +70,7 @@ pub fn record(times: u64) -> Record {
             unrestored: None,
         }],
         warnings: vec![Warning::new(
-            "rt_throttled",
+            WarningCode::Throttled,
             "Real-time tasks were throttled: 5 % of each second is reserved for others.",
         )],
     }

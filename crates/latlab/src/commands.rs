@@ -32,7 +32,7 @@ use latlab_core::time::Nanos;
 use latlab_format as format;
 use latlab_measure::load;
 use latlab_measure::probe;
-use latlab_part::failure::{Context as _, Failure, Result, failed};
+use latlab_part::failure::{Context as _, Failure, FailureKind, Result, failed};
 use latlab_sys::capabilities::Purpose;
 use latlab_sys::file;
 use latlab_sys::signal::Signals;
@@ -211,12 +211,12 @@ fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
         (Ok(()), result) | (result, Ok(())) => return result,
         (Err(one), Err(other)) => (one, other),
     };
-    let rank = |failure: &Failure| match failure {
-        Failure::Worse(_) => 0,
-        Failure::CutShort(_) => 1,
-        Failure::Failed(_) | Failure::Unsupported(_) | Failure::OtherKernel(_) => 2,
+    let rank = |failure: &Failure| match failure.kind {
+        FailureKind::Worse => 0,
+        FailureKind::CutShort => 1,
+        FailureKind::Failed | FailureKind::Unsupported | FailureKind::OtherKernel => 2,
         // Its exit code must not depend on the order of targets.
-        Failure::Unrestored(_) => 3,
+        FailureKind::Unrestored => 3,
     };
     let (serious, minor) = if rank(&other) > rank(&one) { (other, one) } else { (one, other) };
     format::say(&minor.to_string());
@@ -310,11 +310,11 @@ mod tests {
 
     #[test]
     fn failure_to_restore_is_the_most_serious_in_any_order() {
-        let unrestored = || Err(Failure::Unrestored("not restored: governor".to_owned()));
+        let unrestored = || Err(Failure::unrestored("not restored: governor"));
         for other in [
-            Failure::Unsupported("no cpufreq".to_owned()),
-            Failure::Failed("no such host".to_owned()),
-            Failure::CutShort("ended early".to_owned()),
+            Failure::unsupported("no cpufreq"),
+            Failure::failed("no such host"),
+            Failure::cut_short("ended early"),
         ] {
             assert_eq!(worse(unrestored(), Err(other.clone())), unrestored());
             assert_eq!(worse(Err(other), unrestored()), unrestored());

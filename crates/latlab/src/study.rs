@@ -61,7 +61,7 @@ pub fn find(name: &str) -> Result<StudyFile> {
     }
     let names: Vec<&str> = STUDIES.iter().map(|(name, _)| *name).collect();
     let hint = suggest::hint(name, &names);
-    Err(Failure::Failed(format!(
+    Err(Failure::failed(format!(
         "there is no study '{name}': {hint} (the name of a file ends in .toml)"
     )))
 }
@@ -78,7 +78,7 @@ fn read(name: &str, path: Option<PathBuf>, text: String) -> Result<StudyFile> {
 /// A failure that names the file, line and column of a fault. `at` is its byte offset.
 fn fault_at(name: &str, text: &str, at: usize, why: &str) -> Failure {
     let (line, column) = study::place(text, at);
-    Failure::Failed(format!("{name}, line {line}, column {column}: {why}"))
+    Failure::failed(format!("{name}, line {line}, column {column}: {why}"))
 }
 
 impl StudyFile {
@@ -128,7 +128,7 @@ impl StudyFile {
         let settings =
             terms.settings.iter().flatten().map(|words| self.locate(words, setting(&words.text)));
         let adapt = terms.adapt.clone().flatten().map(|words| {
-            self.locate(&words, mechanism::names(&words.text).map_err(Failure::Failed))
+            self.locate(&words, mechanism::names(&words.text).map_err(Failure::failed))
         });
         let plan = Plan {
             probes,
@@ -181,7 +181,7 @@ fn call(text: &str) -> Result<Part> {
 fn check_starts_nothing(needs: &Needs) -> Result<()> {
     match needs.commands.first() {
         None => Ok(()),
-        Some(command) => Err(Failure::Failed(format!(
+        Some(command) => Err(Failure::failed(format!(
             "a study can't start '{}': commands are for latlab run and latlab scan",
             command.join(" ")
         ))),
@@ -199,10 +199,10 @@ fn check_target(name: &str) -> Result<()> {
 
 fn setting(text: &str) -> Result<Setting> {
     let setting: Setting =
-        text.parse().map_err(|e: SettingError| Failure::Failed(e.to_string()))?;
+        text.parse().map_err(|e: SettingError| Failure::failed(e.to_string()))?;
     if Knob::named(&setting.knob).is_none() {
         let why = format!("there is no knob '{}': see latlab list knobs", setting.knob);
-        return Err(Failure::Failed(why));
+        return Err(Failure::failed(why));
     }
     Ok(setting)
 }

@@ -67,7 +67,7 @@ pub trait Target: Sync {
         _session: &mut Session<'_>,
         _output: &mut Output<'_>,
     ) -> Result<u8> {
-        Err(Failure::Unsupported(format!("{name} can't start programs: lab: and vm: targets can")))
+        Err(Failure::unsupported(format!("{name} can't start programs: lab: and vm: targets can")))
     }
 
     /// Runs latlab on the target `name` with these words; `output` receives what it writes. Returns its
@@ -79,7 +79,7 @@ pub trait Target: Sync {
         _session: &mut Session<'_>,
         _output: &mut Output<'_>,
     ) -> Result<u8> {
-        Err(Failure::Unsupported(format!("{name} is this machine: leave --on out")))
+        Err(Failure::unsupported(format!("{name} is this machine: leave --on out")))
     }
 }
 
@@ -113,6 +113,6 @@ pub fn find(name: &str) -> Result<&'static dyn Target> {
     entry.map(|entry| entry.target).ok_or_else(|| {
         let names: Vec<&str> = TARGETS.iter().map(|entry| entry.about.name).collect();
         let hint = suggest::hint(kind, &names);
-        Failure::Failed(format!("there is no target '{name}': {hint}"))
+        Failure::failed(format!("there is no target '{name}': {hint}"))
     })
 }

@@ -3,6 +3,8 @@
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 #![expect(clippy::disallowed_methods, reason = "git is asked, and lives no longer than this")]
 
+use latlab_core::record::WarningCode;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -179,6 +181,39 @@ fn library_for_users_needs_the_c_library_only() {
         .filter(|file| !exempt.iter().any(|folder| file.starts_with(folder)))
         .collect();
     assert_eq!(other, [""; 0], "unsafe outside latlab-sys and latlab-period");
+}
+
+/// The crates of a program, as cargo compiles them: version and features.
+fn compiled(program: &str) -> BTreeSet<String> {
+    let words =
+        ["tree", "--offline", "--locked", "-e", "normal", "--prefix", "none", "--no-dedupe"];
+    let listed = Command::new("cargo")
+        .args(words)
+        .args(["--format", "{p} [{f}]", "--package", program])
+        .current_dir(tree())
+        .output()
+        .expect("cargo runs this test");
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect()
+}
+
+/// With other features the crates that latlab and the program of guests share would be compiled twice.
+#[test]
+fn both_programs_use_crates_with_the_same_features() {
+    let (guest, latlab) = (compiled("latlab-guest"), compiled("latlab"));
+    let other: Vec<&String> = guest.difference(&latlab).collect();
+    assert_eq!(
+        other, [""; 0],
+        "give these in crates/latlab-guest/Cargo.toml the features that latlab has"
+    );
+}
+
+#[test]
+fn page_of_records_has_every_warning() {
+    let page = read("docs/record.md");
+    let is_missing = |code: &WarningCode| !page.contains(&format!("`{}`", code.name()));
+    let missing: Vec<&str> = WarningCode::all().filter(is_missing).map(WarningCode::name).collect();
+    assert_eq!(missing, [""; 0], "docs/record.md lacks them");
 }
 
 /// Probes, loads, calls and causes.

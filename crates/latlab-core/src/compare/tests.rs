@@ -8,6 +8,7 @@ use crate::cpulist::CpuList;
 use crate::histogram::Histogram;
 use crate::machine::{Machine, TimeDomain};
 use crate::plan::{Length, Part, Plan};
+use crate::record::WarningCode::{self, CpuOffline, Interrupted, LoadEnded, StoppedAbove};
 use crate::record::{Counts, Figure, Series, Warning};
 use crate::scan::{Interrupt, Section, Spread};
 use crate::time::Nanos;
@@ -504,14 +505,14 @@ fn limit_below_the_detection_limit_of_a_scan_is_not_measured() {
 #[test]
 fn limit_over_runs_that_lost_a_load_is_not_measured() {
     let (whole, other) = sides(8, 1);
-    let with = |runs: &[Record], codes: &[&str]| {
+    let with = |runs: &[Record], codes: &[WarningCode]| {
         let mut runs = runs.to_vec();
         for (run, code) in runs.iter_mut().zip(codes) {
-            run.warnings.push(Warning::new(code, "a reason"));
+            run.warnings.push(Warning::new(*code, "a reason"));
         }
         runs
     };
-    let lossy = with(&other, &["load-ended", "cpu-offline", "stopped-above", "interrupted"]);
+    let lossy = with(&other, &[LoadEnded, CpuOffline, StoppedAbove, Interrupted]);
     let comparison = compare(&whole, &lossy).unwrap();
     assert_eq!(comparison.lost_part, (0, 2));
     assert_eq!((comparison.stopped_above, comparison.cut_short), ((0, 1), (0, 1)));
@@ -528,7 +529,7 @@ fn limit_over_runs_that_lost_a_load_is_not_measured() {
     let ratio = "cyclic.p50.ratio.low > 2";
     assert_eq!(outcome(&lossy, &whole, ratio).0, NotMeasured);
     assert_eq!(outcome(&whole, &other, ratio).0, Within);
-    let stopped = with(&other, &["stopped-above"]);
+    let stopped = with(&other, &[StoppedAbove]);
     assert_eq!(outcome(&whole, &stopped, both).0, Within);
 }
 

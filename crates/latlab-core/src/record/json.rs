@@ -1,7 +1,7 @@
 //! Reading and writing of records as JSON.
 
 use super::explained::Explained;
-use super::{Record, SCHEMA, Sample, Series};
+use super::{Record, SCHEMA, Sample, Series, WarningCode};
 use crate::brief;
 use serde::Deserialize;
 
@@ -144,7 +144,7 @@ impl Record {
             return Some("it is above the maximum of its series");
         }
         // The explanations of a run that has not ended may be newer than its time lines.
-        let is_unfinished = self.warnings.iter().any(|one| one.code == "unfinished");
+        let is_unfinished = self.warnings.iter().any(|one| one.code == WarningCode::Unfinished);
         let ends = origins.iter().map(|one| one.timeline.end() + one.timeline.width());
         let is_late = ends.max().is_some_and(|end| sample.at > end);
         (is_late && !is_unfinished).then_some("it is after the end of its series")

@@ -119,7 +119,7 @@ pub(crate) fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
             cpu_ns: Nanos(started),
         }],
         changes: Vec::new(),
-        warnings: vec![Warning::new("code", format!("number {}", started % 3))],
+        warnings: vec![Warning::new(WarningCode::Skipped, format!("number {}", started % 3))],
     }
 }
 

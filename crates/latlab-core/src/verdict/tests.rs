@@ -4,7 +4,7 @@ use super::*;
 use crate::cause::Cause;
 use crate::machine::{Machine, TimeDomain};
 use crate::record::explained::{Explained, Share};
-use crate::record::{Record, Schedule, Warning, tests};
+use crate::record::{Record, Schedule, Warning, WarningCode, tests};
 use crate::time::Nanos;
 
 /// A record of one CPU whose median is 10 us and whose worst sample is `latency`.
@@ -226,7 +226,7 @@ fn next_step_depends_on_what_can_be_done() {
     let late = |index| measured(Nanos::from_millis(3), index);
     assert_eq!(next(&late(None)), Next::Compare);
     let mut unfit = late(None);
-    unfit.warnings.push(Warning::new("machine", "not configured"));
+    unfit.warnings.push(Warning::new(WarningCode::Machine, "not configured"));
     assert_eq!(next(&unfit), Next::Doctor);
     assert_eq!(next(&measured(Nanos::from_micros(15), Some(1))), Next::Compare);
     let mut known = late(Some(1));

@@ -1,7 +1,7 @@
 //! The verdict on a measurement: its worst sample against the median, and what to do next.
 
 use crate::histogram::Histogram;
-use crate::record::{Record, Sample, Series};
+use crate::record::{Record, Sample, Series, WarningCode};
 use crate::time::Nanos;
 
 /// What to do after a measurement.
@@ -40,7 +40,7 @@ pub fn worst(record: &Record) -> Option<String> {
 pub fn next(record: &Record) -> Next {
     let Some(worst) = record.worst.first() else { return Next::Nothing };
     let stands_out = ratio(record, worst).is_none_or(|(ratio, _)| ratio >= STANDS_OUT);
-    let unfit = record.warnings.iter().any(|warning| warning.code == "machine");
+    let unfit = record.warnings.iter().any(|warning| warning.code == WarningCode::Machine);
     match worst.index {
         _ if record.explained.is_some() || worst.path.is_some() => Next::Nothing,
         _ if !stands_out => Next::Compare,

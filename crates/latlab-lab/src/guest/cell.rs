@@ -11,7 +11,7 @@ use latlab_guest::archive::Archive;
 use latlab_guest::disk::PAGES;
 use latlab_guest::orders::{self, DRIVER, INIT, JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
 use latlab_measure::message::ApicTimer;
-use latlab_part::failure::{Context as _, Failure, Result};
+use latlab_part::failure::{Context as _, Failure, FailureKind, Result};
 use latlab_part::part::needs::{Device, Needs};
 use latlab_sys::process;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// One job on one kernel.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cell {
     /// The target as given to `--on`.
     pub target: String,
@@ -78,7 +78,7 @@ impl Program {
 
     /// Finds the program that a shell would start, in the folders of PATH.
     pub fn locate(name: &OsStr) -> Result<PathBuf> {
-        let missing = || Failure::Failed(format!("{}: program not found", name.display()));
+        let missing = || Failure::failed(format!("{}: program not found", name.display()));
         let found = process::find(name).ok_or_else(missing)?;
         // The folder without symbolic links and `..`, which do not exist in the guest. The program
         // keeps its name, which may itself be a link.
@@ -203,7 +203,7 @@ impl Cell {
             // A module that can't be read may be there.
             let kernel = &self.kernel;
             let has = |name: &String| match module::closure(kernel, std::slice::from_ref(name)) {
-                Err(Failure::Unsupported(_)) => Ok(false),
+                Err(failure) if failure.kind == FailureKind::Unsupported => Ok(false),
                 found => found.map(|_| true),
             };
             let has = names.iter().map(has).collect::<Result<Vec<bool>>>()?;
@@ -306,7 +306,7 @@ impl Cell {
             return Ok(());
         }
         let (target, named, kernel) = (&self.target, named.join(", "), &self.kernel.name);
-        Err(Failure::Unsupported(format!(
+        Err(Failure::unsupported(format!(
             "{target}: the profile loads {named}, and the kernel {kernel} has no modules: add it with \
              them (latlab kernel add FILE --modules DIR), or remove from the profile what is built in"
         )))
@@ -354,7 +354,7 @@ impl Cell {
         };
         let Some(own) = own.iter().find(|own| place.starts_with(own)) else { return Ok(()) };
         let (target, place) = (&self.target, place.display());
-        Err(Failure::Failed(format!(
+        Err(Failure::failed(format!(
             "{target}: {place} would be hidden by the guest's own {own}: copy it to another folder \
              first, such as /tmp"
         )))
@@ -367,7 +367,7 @@ impl Cell {
         if size.0 <= memory.0 / 3 {
             return Ok(());
         }
-        Err(Failure::Failed(format!(
+        Err(Failure::failed(format!(
             "{}: {size} of files do not fit into a guest with {memory} of memory: copy fewer files, \
              or use a profile of your own with more memory",
             self.target
@@ -394,7 +394,7 @@ fn add_all(archive: &mut Archive, files: &[(PathBuf, PathBuf)]) -> Result<()> {
 fn folder_on_disk(needs: &Needs) -> Result<Option<PathBuf>> {
     if needs.folders.len() > 1 {
         let why = "a guest has one disk: give all loads and calls the same dir=";
-        return Err(Failure::Failed(why.to_owned()));
+        return Err(Failure::failed(why));
     }
     Ok(needs.folders.first().cloned())
 }
@@ -483,7 +483,7 @@ mod tests {
             cell.add_modules(&mut Archive::new(), false)
         };
         let refused = adding(&["latlab", "veth"]).unwrap_err();
-        assert!(matches!(refused, Failure::Unsupported(_)));
+        assert_eq!(refused.kind, FailureKind::Unsupported);
         let why = "lab:mine: the profile loads veth, and the kernel bare has no modules: ";
         assert!(refused.to_string().starts_with(why), "{refused}");
         assert_eq!(adding(&["latlab"]), Ok(Vec::new()));

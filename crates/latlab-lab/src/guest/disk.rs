@@ -60,7 +60,7 @@ fn program() -> Result<PathBuf> {
     let places = ["/sbin/mke2fs", "/usr/sbin/mke2fs"].map(Path::new);
     places.into_iter().find(|path| path.exists()).map(Path::to_owned).ok_or_else(|| {
         let why = "a guest's disk needs mke2fs, which is not installed: apt-get install e2fsprogs";
-        Failure::Unsupported(why.to_owned())
+        Failure::unsupported(why)
     })
 }
 

@@ -163,7 +163,7 @@ impl Packing<'_> {
                 return Ok(());
             };
             let Some(interpreter) = self.search.command(command)? else {
-                return Err(Failure::Unsupported(format!(
+                return Err(Failure::unsupported(format!(
                     "{name} is run by {command}, which is not in the guest's PATH: install it, or \
                          pass your PATH with --env PATH"
                 )));
@@ -177,7 +177,7 @@ impl Packing<'_> {
     fn interpreter(&mut self, script: &str, interpreter: &Path) -> Result<()> {
         if !interpreter.exists() {
             let interpreter = interpreter.display();
-            return Err(Failure::Unsupported(format!(
+            return Err(Failure::unsupported(format!(
                 "{script} is run by {interpreter}, which does not exist: install it"
             )));
         }
@@ -202,7 +202,7 @@ impl Packing<'_> {
                 }
                 let Some(found) = self.search.library(&name, &objects, at)? else {
                     let who = objects[at].path.display();
-                    return Err(Failure::Unsupported(format!(
+                    return Err(Failure::unsupported(format!(
                         "{who} needs {name}, and no library folder has it for {}: \
                          install its package, or name its folder with --env LD_LIBRARY_PATH=DIR",
                         self.search.arch.title
@@ -224,7 +224,7 @@ impl Packing<'_> {
     fn loader(&mut self, program: &Loaded, loader: &Path) -> Result<BTreeSet<String>> {
         let bytes = std::fs::read(loader).map_err(|e| {
             let (program, loader) = (program.path.display(), loader.display());
-            Failure::Unsupported(format!(
+            Failure::unsupported(format!(
                 "{program} is loaded by {loader}, which can't be read ({e}): install the C \
                  library that it was built for"
             ))

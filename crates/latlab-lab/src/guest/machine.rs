@@ -80,7 +80,7 @@ pub(crate) fn version(cell: &Cell) -> Result<String> {
     let asked = process::output(qemu(arch).arg("--version"));
     let said = asked.map_err(|error| missing(target, arch, &error))?;
     if !said.status.success() {
-        return Err(Failure::Failed(format!("{target}: {} --version: {}", arch.qemu, said.status)));
+        return Err(Failure::failed(format!("{target}: {} --version: {}", arch.qemu, said.status)));
     }
     Ok(String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_owned())
 }
@@ -88,7 +88,7 @@ pub(crate) fn version(cell: &Cell) -> Result<String> {
 pub(super) fn missing(target: &str, arch: &Arch, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::NotFound {
         let (qemu, package) = (arch.qemu, arch.qemu_package);
-        return Failure::Unsupported(format!(
+        return Failure::unsupported(format!(
             "{target}: {qemu} is not installed: apt-get install {package}"
         ));
     }

@@ -165,7 +165,7 @@ impl<'a> Modules<'a> {
         } else {
             format!("did you mean {}?", near.join(" or "))
         };
-        Failure::Unsupported(format!("kernel {release} has no module {name}{why}: {way_out}"))
+        Failure::unsupported(format!("kernel {release} has no module {name}{why}: {way_out}"))
     }
 }
 
@@ -246,6 +246,7 @@ pub fn unpacked(packed: Vec<u8>, extension: Option<&OsStr>) -> io::Result<Vec<u8
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_part::failure::FailureKind;
     use latlab_sys::{file, process};
     use object::{Architecture, BinaryFormat, Endianness, SectionKind, write};
 
@@ -352,15 +353,16 @@ mod tests {
     fn closure_names_a_missing_module_in_one_sentence() {
         let folder = file_system();
         let lacks =
-            |text: &str| Err(Failure::Unsupported(format!("kernel 6.1-bare has no {text}")));
+            |text: &str| Err(Failure::unsupported(format!("kernel 6.1-bare has no {text}")));
         let said = folder.closure(&["fs_fuor"]);
         assert_eq!(said, lacks("module fs_fuor: did you mean fs_four?"));
         folder.put("kernel/broken.ko", &module(&["depends=xyzzy"]));
         let said = folder.closure(&["broken"]);
         assert_eq!(said, lacks("module xyzzy, which broken needs: use a kernel that has it"));
         let path = folder.put("kernel/text.ko", b"this is text").display().to_string();
-        let Err(Failure::Failed(said)) = folder.closure(&["text"]) else { panic!("it is text") };
-        assert!(said.starts_with(&format!("{path}: this is not a kernel module: ")), "{said}");
+        let said = folder.closure(&["text"]).unwrap_err();
+        assert_eq!(said.kind, FailureKind::Failed);
+        assert!(said.text.starts_with(&format!("{path}: this is not a kernel module: ")), "{said}");
     }
 
     #[test]
@@ -387,10 +389,9 @@ mod tests {
             let middle = bytes.len() / 2;
             bytes[middle] ^= 0x10;
             file::write_atomically(&packed, &bytes).unwrap();
-            let Err(Failure::Failed(said)) = folder.closure(&["one"]) else {
-                panic!("{extension}: damage was not noticed")
-            };
-            assert!(said.starts_with(&packed.display().to_string()), "{said}");
+            let said = folder.closure(&["one"]).expect_err("it is damaged");
+            assert_eq!(said.kind, FailureKind::Failed);
+            assert!(said.text.starts_with(&packed.display().to_string()), "{said}");
         }
     }
 }

@@ -5,7 +5,7 @@ use latlab_core::time::Nanos;
 use std::path::PathBuf;
 
 /// The plugin that records executed instructions, and which samples it records.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Plugin {
     /// The shared library.
     pub library: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Plugin {
 }
 
 /// Functions that begin and end sections.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sections {
     /// Addresses, each with the letter of its role.
     pub roles: Vec<(u64, char)>,

@@ -51,7 +51,7 @@ fn read(arch: &Arch, path: &Path) -> Result<Vec<u8>> {
     if header.is_ok_and(|header| header.e_machine.get(LittleEndian) == arch.elf_machine) {
         return Ok(program);
     }
-    Err(Failure::Failed(format!("{shown}: this is not a program for {}", arch.title)))
+    Err(Failure::failed(format!("{shown}: this is not a program for {}", arch.title)))
 }
 
 /// The path of a program for another architecture, which lies beside this one, as `latlab-arm64`.
@@ -61,7 +61,7 @@ fn beside(name: &str, arch: &Arch) -> Result<PathBuf> {
     if path.exists() {
         return Ok(path);
     }
-    Err(Failure::Unsupported(format!(
+    Err(Failure::unsupported(format!(
         "{} is missing, a program that guests for {} run: make build ARCH={} puts it into dist/",
         path.display(),
         arch.title,

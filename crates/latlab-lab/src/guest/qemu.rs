@@ -211,7 +211,7 @@ impl Guest {
         /// Bytes that are read of its end.
         const MOST: u64 = 16 << 10;
         let console = lines(&end_of(&self.outputs.console, MOST).unwrap_or_default());
-        Failure::Failed(format!("{}: {why}; {}", self.target, told(&console)))
+        Failure::failed(format!("{}: {why}; {}", self.target, told(&console)))
     }
 
     fn console_lines(&self) -> Vec<String> {

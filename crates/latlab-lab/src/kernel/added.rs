@@ -101,7 +101,7 @@ impl File<'_> {
     fn refuse_other(&self, store: &Store, name: &str) -> Result<()> {
         let mut kernels = store.kernels()?.into_iter();
         match kernels.find(|(kernel, _)| kernel.name == name && !self.is(kernel)) {
-            Some((kernel, _)) => Err(Failure::Failed(format!(
+            Some((kernel, _)) => Err(Failure::failed(format!(
                 "another kernel has the name {name} already ({}): give this one another name with \
                  --name, or remove that one with: latlab kernel remove {name}",
                 kernel.release
@@ -153,7 +153,7 @@ fn checked(name: &str) -> Result<&str> {
     if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(fits) {
         return Ok(name);
     }
-    Err(Failure::Failed(format!(
+    Err(Failure::failed(format!(
         "'{name}' is not a valid kernel name: use letters and digits, and + - . _ after the first"
     )))
 }
@@ -163,7 +163,7 @@ fn modules_in(folder: &Path, release: &str) -> Result<PathBuf> {
     let places = [folder.to_owned(), folder.join(release), folder.join(modules_place(release))];
     places.into_iter().find(|place| place.join("modules.order").is_file()).ok_or_else(|| {
         let folder = folder.display();
-        Failure::Failed(format!("{folder}: it has no modules of {release} (no modules.order)"))
+        Failure::failed(format!("{folder}: it has no modules of {release} (no modules.order)"))
     })
 }
 

@@ -3,9 +3,9 @@
 
 use super::Progress;
 use super::archive::Archive;
-use super::work::{ask, interrupted, run, tool};
+use super::work::{ask, run, tool};
 use crate::arch::Arch;
-use latlab_part::failure::{Failure, Result};
+use latlab_part::failure::{Failure, FailureKind, Result};
 use std::path::{Path, PathBuf};
 
 /// A package that apt can download.
@@ -30,7 +30,7 @@ pub fn show(archive: &Archive, name: &str) -> Result<Option<Package>> {
     command.args(["show", "--no-all-versions", "--", name]);
     match on_debian(ask(&mut command)) {
         Ok(said) => Ok(parse(&said)),
-        Err(Failure::Failed(why)) if why == ABSENT => Ok(None),
+        Err(failure) if failure == Failure::failed(ABSENT) => Ok(None),
         Err(failure) => Err(failure),
     }
 }
@@ -72,7 +72,7 @@ pub fn find<T>(
     }
     let archive = on_debian(Archive::own(architecture, progress))?;
     let found = look(&archive, name)?.ok_or_else(|| {
-        Failure::Failed(format!(
+        Failure::failed(format!(
             "Debian has no package '{name}' for {architecture}: latlab kernel list --available \
              shows its kernels, or {ELSEWHERE}"
         ))
@@ -97,17 +97,14 @@ pub fn download(
         || debs(folder).iter().filter_map(|deb| deb.metadata().ok()).map(|m| m.len()).sum();
     let look = &mut |progress: &mut dyn Progress| progress.at(fetched(), total);
     let ended = run(&command, &folder.join("apt.log"), progress, look);
-    on_debian(ended).map_err(|failure| match &failure {
-        Failure::Failed(why) if failure != interrupted() => {
-            Failure::Failed(format!("{why}; {}, or {ELSEWHERE}", archive.doubt()))
-        }
-        _ => failure,
+    on_debian(ended).map_err(|failure| {
+        failure.extended(FailureKind::Failed, &format!("; {}, or {ELSEWHERE}", archive.doubt()))
     })?;
     let debs = debs(folder);
     if debs.len() == packages.len() {
         return Ok(debs);
     }
-    Err(Failure::Failed("apt-get download left no package".to_owned()))
+    Err(Failure::failed("apt-get download left no package"))
 }
 
 /// Unpacks a package into a folder of its own.
@@ -126,12 +123,8 @@ fn debs(folder: &Path) -> Vec<PathBuf> {
 
 /// Names the alternative on machines without apt.
 fn on_debian<T>(answer: Result<T>) -> Result<T> {
-    answer.map_err(|failure| match failure {
-        Failure::Unsupported(why) => {
-            Failure::Unsupported(format!("{why}, which fetches packages: {ELSEWHERE}"))
-        }
-        other => other,
-    })
+    let alternative = format!(", which fetches packages: {ELSEWHERE}");
+    answer.map_err(|failure| failure.extended(FailureKind::Unsupported, &alternative))
 }
 
 /// Reads the first record of `apt-cache show`.

@@ -4,7 +4,7 @@
 use super::store::Store;
 use super::work::{ask, first_error, interrupted, run, tool};
 use super::{Progress, cache};
-use latlab_part::failure::{Context as _, Failure, Result};
+use latlab_part::failure::{Context as _, Failure, FailureKind, Result};
 use latlab_sys::file;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -107,14 +107,13 @@ impl Archive {
         let _ = fs::remove_file(&log);
         let mut update = self.tool("apt-get");
         update.args(["update", "-q", "-o", "APT::Update::Error-Mode=any"]);
-        run(&update, &log, progress, &mut |_| ()).map_err(|failure| match failure {
-            ended if ended == interrupted() => ended,
-            Failure::Failed(why) => Failure::Failed(format!(
+        run(&update, &log, progress, &mut |_| ()).map_err(|failure| match failure.kind {
+            FailureKind::Failed => Failure::failed(format!(
                 "Debian's package lists can't be read ({}): try again, in an hour if the archive is \
                  being updated",
-                first_message(&log).unwrap_or(why)
+                first_message(&log).unwrap_or(failure.text)
             )),
-            other => other,
+            _ => failure,
         })
     }
 }
@@ -146,9 +145,7 @@ impl Mirror {
         // Apt prints the addresses that it would read, and reads nothing.
         let said = ask(tool("apt-get").args(["update", "--print-uris"]))?;
         Mirror::among(&said).ok_or_else(|| {
-            Failure::Unsupported(
-                "the apt sources of this machine do not name Debian's archive".to_owned(),
-            )
+            Failure::unsupported("the apt sources of this machine do not name Debian's archive")
         })
     }
 
@@ -179,7 +176,7 @@ impl Mirror {
 /// nothing but the lists of packages.
 fn configure(folder: &Path, architecture: &str, mirror: &Mirror) -> Result<()> {
     if !Path::new(KEYS).exists() {
-        return Err(Failure::Unsupported(format!(
+        return Err(Failure::unsupported(format!(
             "Debian's keys ({KEYS}) are missing: install the package debian-archive-keyring"
         )));
     }

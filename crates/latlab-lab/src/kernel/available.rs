@@ -26,7 +26,7 @@ pub(super) fn offers(architecture: &str, progress: &mut dyn Progress) -> Result<
     if names.is_empty() {
         let why =
             format!("the package lists of this machine's mirror have no kernel for {architecture}");
-        return Err(Failure::Failed(why));
+        return Err(Failure::failed(why));
     }
     let all = read(&apt::suites(&archive, &names)?);
     let parts = parts(&apt::show_all(&archive, &names)?);

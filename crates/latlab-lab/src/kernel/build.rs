@@ -72,7 +72,7 @@ pub fn ready(store: &Store, name: &str) -> Result<Kernel> {
         found => {
             let why =
                 if found.is_some() { "was built with another recipe" } else { "is not built yet" };
-            Err(Failure::Unsupported(format!(
+            Err(Failure::unsupported(format!(
                 "the kernel {name} {why}: run latlab kernel build {name}, which takes minutes"
             )))
         }
@@ -112,7 +112,7 @@ pub fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> Result<F
 fn find(name: &str) -> Result<&'static Build> {
     BUILDS.iter().find(|build| build.about.name == name).ok_or_else(|| {
         let names: Vec<&str> = BUILDS.iter().map(|build| build.about.name).collect();
-        Failure::Failed(format!("there is no build '{name}': {}", suggest::hint(name, &names)))
+        Failure::failed(format!("there is no build '{name}': {}", suggest::hint(name, &names)))
     })
 }
 

@@ -61,7 +61,7 @@ impl Kernel {
         let path = self.folder.join(LIST);
         if !self.contents.holds(&path).map_err(|e| at(&path, e))? {
             let why = format!("the kernel {} was changed meanwhile: run latlab again", self.name);
-            return Err(Failure::Failed(why));
+            return Err(Failure::failed(why));
         }
         let text = std::fs::read_to_string(&path).map_err(|e| at(&path, e))?;
         let entries = text.lines().filter_map(|line| line.split_once("  "));
@@ -72,7 +72,7 @@ impl Kernel {
     /// The refusal of a file that differs from the list.
     fn was_changed(&self, path: &Path) -> Failure {
         let (path, name) = (path.display(), &self.name);
-        Failure::Failed(format!(
+        Failure::failed(format!(
             "{path}: it was changed since the kernel was stored: remove the kernel with latlab kernel \
              remove {name}, and run this again (one that was added must be added again)"
         ))

@@ -34,7 +34,7 @@ pub(super) fn of(
             Ok(there.join(below(&package_name(&facts.origin.what))))
         }
         Some(Source::Build(_)) if are_with(kernel)? => Ok(there),
-        Some(Source::Build(name)) => Err(Failure::Unsupported(format!(
+        Some(Source::Build(name)) => Err(Failure::unsupported(format!(
             "the kernel {name} was built without headers for modules: run latlab kernel build \
              {name}, which takes minutes"
         ))),
@@ -66,7 +66,7 @@ fn installed(release: &str) -> Result<PathBuf> {
     if folder.join("Makefile").is_file() {
         return Ok(folder);
     }
-    Err(Failure::Unsupported(format!(
+    Err(Failure::unsupported(format!(
         "modules for {release} can't be built without its kernel headers: install them, so that \
          {} exists",
         folder.display()
@@ -115,7 +115,7 @@ fn packages(
     let (archive, first) = apt::find(&name, kernel.arch.debian, progress, apt::show)?;
     if first.version != facts.origin.version {
         let source = facts.origin.serves.last().map(Source::name).unwrap_or_default();
-        return Err(Failure::Unsupported(format!(
+        return Err(Failure::unsupported(format!(
             "the headers of {} {} are no longer available, only those of {}: run latlab kernel \
              fetch {source} to use that kernel",
             kernel.name, facts.origin.version, first.version
@@ -130,7 +130,7 @@ fn packages(
             packages.push(apt::find(&other, Arch::own().debian, progress, apt::show)?);
             continue;
         }
-        let unknown = || Failure::Failed(format!("{name} needs {other}, which apt does not know"));
+        let unknown = || Failure::failed(format!("{name} needs {other}, which apt does not know"));
         packages.push((archive.clone(), apt::show(&archive, &other)?.ok_or_else(unknown)?));
     }
     Ok(packages)

@@ -53,7 +53,7 @@ fn check_name(name: &str) -> Result<()> {
     if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(fits) {
         return Ok(());
     }
-    Err(Failure::Failed(format!(
+    Err(Failure::failed(format!(
         "'{name}' is not a package name: write one such as linux-image-6.12-{}",
         Arch::usual().debian
     )))
@@ -108,7 +108,7 @@ fn whole(archive: &Archive, package: apt::Package) -> Result<Found> {
         return Ok(Found { name, version, packages: vec![package] });
     }
     let part = |part: &String| {
-        let unknown = || Failure::Failed(format!("{name} needs {part}, which apt does not know"));
+        let unknown = || Failure::failed(format!("{name} needs {part}, which apt does not know"));
         apt::show(archive, part)?.ok_or_else(unknown)
     };
     let packages = parts.iter().map(part).collect::<Result<_>>()?;
@@ -182,7 +182,7 @@ fn vmlinuz(tree: &Path, package: &str) -> Result<(PathBuf, String)> {
         file.is_file().then(|| Some((file, entry.file_name().into_string().ok()?))).flatten()
     });
     in_boot.chain(with_modules).next().ok_or_else(|| {
-        Failure::Failed(format!("the package {package} contains no kernel (no vmlinuz)"))
+        Failure::failed(format!("the package {package} contains no kernel (no vmlinuz)"))
     })
 }
 

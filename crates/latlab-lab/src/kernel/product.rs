@@ -75,7 +75,7 @@ impl Product<'_> {
         if built.is_file() {
             Ok(built)
         } else {
-            Err(Failure::Failed(format!("{}: make did not build the file", self.what)))
+            Err(Failure::failed(format!("{}: make did not build the file", self.what)))
         }
     }
 

@@ -200,7 +200,7 @@ impl Draft {
             return Ok(());
         }
         let (mega, folder) = (|bytes| bytes / 1_000_000, self.kernels.display());
-        Err(Failure::Failed(format!(
+        Err(Failure::failed(format!(
             "{folder}: {} MB are needed and {} MB are free: make room with latlab kernel remove",
             mega(bytes),
             mega(free)
@@ -245,7 +245,7 @@ impl Draft {
         if let Some((_, there)) = kernel(&place)?
             && there.origin.serves.first() != facts.origin.serves.first()
         {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "there is a kernel '{name}' already, {}: give another --name, or remove it first",
                 there.origin.what
             )));
@@ -254,7 +254,7 @@ impl Draft {
             fs::rename(&place, self.folder.join("replaced")).map_err(|e| at(&place, &e))?;
         }
         fs::rename(&whole, &place).map_err(|e| at(&place, &e))?;
-        let vanished = || Failure::Failed(format!("{}: somebody has changed it", place.display()));
+        let vanished = || Failure::failed(format!("{}: somebody has changed it", place.display()));
         kernel(&place)?.map(|(kernel, _)| kernel).ok_or_else(vanished)
     }
 }
@@ -355,7 +355,7 @@ fn clear(folder: &Path) -> Result<()> {
             Ok(()) => return Ok(()),
         }
     }
-    Err(Failure::Failed(format!("{}: another program writes into it", folder.display())))
+    Err(Failure::failed(format!("{}: another program writes into it", folder.display())))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::{Progress, cache};
 use crate::arch::Arch;
-use latlab_part::failure::{Context as _, Failure, Result, failed};
+use latlab_part::failure::{Context as _, Failure, FailureKind, Result, failed};
 use latlab_sys::process::{self, Running};
 use std::fs::File;
 use std::io::ErrorKind;
@@ -108,7 +108,7 @@ pub(super) fn check_tools(what: &str, tools: &[(&str, &str)]) -> Result<()> {
     if packages.is_empty() {
         return Ok(());
     }
-    Err(Failure::Unsupported(format!(
+    Err(Failure::unsupported(format!(
         "to build {what}, install the missing packages: apt-get install {}",
         packages.join(" ")
     )))
@@ -144,8 +144,7 @@ pub(super) fn explain(
     progress: &mut dyn Progress,
 ) -> Failure {
     const LINES: usize = 12;
-    let Failure::Failed(why) = &failure else { return failure };
-    if failure == interrupted() {
+    if failure.kind != FailureKind::Failed {
         return failure;
     }
     let said = std::fs::read(log).unwrap_or_default();
@@ -154,18 +153,18 @@ pub(super) fn explain(
     let last = &lines[lines.len().saturating_sub(LINES)..];
     let log = log.display();
     if NEWER.iter().any(|words| said.contains(words)) {
-        return Failure::Unsupported(format!(
+        return Failure::unsupported(format!(
             "{what} can't be built here: the kernel's headers are made for a newer compiler or C \
              library than this machine has; see {log}"
         ));
     }
     progress.note(&format!("the end of {log}:\n{}", last.join("\n")));
-    Failure::Failed(format!("{what} could not be built: {why}; see {log}"))
+    Failure::failed(format!("{what} could not be built: {failure}; see {log}"))
 }
 
 /// The failure when the user asked to end.
 pub(super) fn interrupted() -> Failure {
-    Failure::CutShort("ended on request: nothing was changed".to_owned())
+    Failure::cut_short("ended on request: nothing was changed")
 }
 
 /// The program's last error message, else its exit status.
@@ -175,13 +174,13 @@ fn complaint(name: &str, log: &Path, status: &str) -> Failure {
     let last = said.lines().rev().find(|line| line.starts_with("E: "));
     let last = last.or_else(|| said.lines().rev().find(|line| !line.trim().is_empty()));
     let words = last.map_or(status, |line| line.trim_start_matches("E: ").trim());
-    Failure::Failed(format!("{name}: {words}"))
+    Failure::failed(format!("{name}: {words}"))
 }
 
 fn missing(command: &Command, error: &std::io::Error) -> Failure {
     let name = command.get_program().to_string_lossy();
     if error.kind() == ErrorKind::NotFound {
-        return Failure::Unsupported(format!("{name} is not installed"));
+        return Failure::unsupported(format!("{name} is not installed"));
     }
     failed(&name, error)
 }

@@ -36,7 +36,7 @@ impl Anonymous {
     /// Refuses more memory than is available.
     pub(super) fn check(&self, call: &str) -> Result<()> {
         match memory::available() {
-            Some(free) if free < self.size => Err(Failure::Failed(format!(
+            Some(free) if free < self.size => Err(Failure::failed(format!(
                 "{call}: {} of memory are needed, {free} are available: choose a smaller size",
                 self.size
             ))),

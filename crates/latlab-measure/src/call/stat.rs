@@ -25,7 +25,7 @@ impl Call for Stat {
     fn check(&self) -> Result<()> {
         std::fs::metadata(&self.path).map(drop).map_err(|e| {
             let path = self.path.display();
-            Failure::Failed(format!("stat: {path} can't be found ({e}): choose another with path="))
+            Failure::failed(format!("stat: {path} can't be found ({e}): choose another with path="))
         })
     }
 

@@ -48,7 +48,7 @@ impl Store {
         let wanted = Bytes(self.size.0 * 2);
         match memory::available() {
             Some(free) if free < wanted => {
-                return Err(Failure::Failed(format!(
+                return Err(Failure::failed(format!(
                     "{call}: {wanted} of memory are needed, {free} are available: choose a \
                      smaller size"
                 )));
@@ -81,7 +81,7 @@ impl Store {
 pub(super) fn check_folder(call: &str, dir: &Path, size: Bytes) -> Result<()> {
     let cannot = |e: io::Error| {
         let dir = dir.display();
-        Failure::Failed(format!(
+        Failure::failed(format!(
             "{call}: {dir} can't be written to ({e}): choose another with dir="
         ))
     };
@@ -89,7 +89,7 @@ pub(super) fn check_folder(call: &str, dir: &Path, size: Bytes) -> Result<()> {
     let free = Bytes(file::free_space(dir).map_err(cannot)?);
     if free < size {
         let dir = dir.display();
-        return Err(Failure::Failed(format!(
+        return Err(Failure::failed(format!(
             "{call}: {dir} has {free} free, {size} are needed: choose another with dir=, or a \
              smaller size="
         )));

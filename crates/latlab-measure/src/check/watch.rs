@@ -142,7 +142,7 @@ pub fn watch(order: &Order, signals: &Signals, say: &dyn Fn(&str)) -> Result<Rep
     };
     let any_policy = order.any_policy;
     let checker = Checker::start(Observe { parent, any_policy });
-    let checker = checker.map_err(|e| Failure::Unsupported(format!("check: {e}")))?;
+    let checker = checker.map_err(|e| Failure::unsupported(format!("check: {e}")))?;
     let machine = latlab_sys::machine::read(&Root::default());
     let tick = machine.hz.map(|hz| Nanos(1_000_000_000 / u64::from(hz.max(1))));
     let judge = Judge::new(order.deadline).with_warm_up(order.warm_up).with_tick(tick);
@@ -203,7 +203,7 @@ impl Watching {
     ) -> Result<Report> {
         let name = words[0].to_string_lossy().into_owned();
         let path = process::find(&words[0])
-            .ok_or_else(|| Failure::Failed(format!("{name}: program not found")))?;
+            .ok_or_else(|| Failure::failed(format!("{name}: program not found")))?;
         refuse_class(&path, &name)?;
         if let Ok(path) = path.canonicalize() {
             self.marks.add_file(&mut self.checker, &path);
@@ -333,17 +333,17 @@ impl Watching {
         report.findings.retain(|finding| finding.rule != Rule::Busy || report.lost == 0);
         if watched == 0 && report.findings.is_empty() {
             let why = why_no_thread(self.any_policy);
-            return Err(Failure::Failed(format!("{program}: {why} ({end})")));
+            return Err(Failure::failed(format!("{program}: {why} ({end})")));
         }
         let judges_none = report.threads.is_empty() && report.findings.is_empty();
         if judges_none && !report.in_warm_up.is_empty() {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "{program}: all cycles of {} are in the warm-up ({end}): give a shorter --warm-up",
                 some_of(&report.in_warm_up)
             )));
         }
         if judges_none {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "{program}: no cycle was found in {} ({end}): a cycle is found when a thread \
                  has slept three times in the same call, ten times for a futex",
                 some_of(&report.without_cycle)
@@ -465,7 +465,7 @@ fn reading_failed(error: std::io::Error) -> Failure {
 fn refuse_unsuitable(pid: u32, name: &str) -> Result<()> {
     proc::threads(pid)?;
     if let Some(process) = proc::process_of(pid).filter(|process| *process != pid) {
-        return Err(Failure::Failed(format!(
+        return Err(Failure::failed(format!(
             "{name}: it is a thread of process {process}, all threads of which are checked: give \
              --pid {process}"
         )));
@@ -480,13 +480,13 @@ fn refuse_unsuitable(pid: u32, name: &str) -> Result<()> {
 /// Why the program of a process can't be read.
 fn refused(name: &str, error: ErrorKind, is_of_kernel: bool) -> Failure {
     match error {
-        _ if is_of_kernel => Failure::Failed(format!(
+        _ if is_of_kernel => Failure::failed(format!(
             "{name}: it is a kernel thread, and only programs can be checked"
         )),
-        ErrorKind::PermissionDenied => Failure::Unsupported(format!(
+        ErrorKind::PermissionDenied => Failure::unsupported(format!(
             "{name}: it belongs to another user or has more rights: run latlab check as root"
         )),
-        _ => Failure::Failed(format!("{name}: it has ended")),
+        _ => Failure::failed(format!("{name}: it has ended")),
     }
 }
 
@@ -495,7 +495,7 @@ fn refuse_class(path: &std::path::Path, name: &str) -> Result<()> {
     let mut head = [0; 5];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
     if read.is_ok() && head[..4] == *b"\x7fELF" && head[4] == 1 {
-        return Err(Failure::Unsupported(format!(
+        return Err(Failure::unsupported(format!(
             "{name}: it is a 32-bit program, whose system calls have other numbers: build it for \
              64 bits"
         )));
@@ -507,19 +507,22 @@ fn refuse_class(path: &std::path::Path, name: &str) -> Result<()> {
 mod tests {
     use super::*;
     use latlab_core::explain::Comm;
+    use latlab_part::failure::FailureKind;
 
     #[test]
     fn process_whose_program_cannot_be_read_is_refused_with_the_reason() {
         let of = |error, is_of_kernel| refused("--pid 7", error, is_of_kernel);
         let other_user = of(ErrorKind::PermissionDenied, false);
-        assert!(matches!(other_user, Failure::Unsupported(why) if why.contains("another user")));
+        assert_eq!(other_user.kind, FailureKind::Unsupported);
+        assert!(other_user.text.contains("another user"), "{other_user}");
         for (error, is_of_kernel, words) in [
             (ErrorKind::PermissionDenied, true, "kernel thread"),
             (ErrorKind::NotFound, true, "kernel thread"),
             (ErrorKind::NotFound, false, "has ended"),
         ] {
             let why = of(error, is_of_kernel);
-            assert!(matches!(why, Failure::Failed(why) if why.contains(words)), "{words}");
+            assert_eq!(why.kind, FailureKind::Failed);
+            assert!(why.text.contains(words), "{why}");
         }
     }
 

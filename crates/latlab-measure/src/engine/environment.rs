@@ -9,7 +9,7 @@ use latlab_adapt::{Adapted, Adapting};
 use latlab_core::doctor;
 use latlab_core::machine::{Machine, SETCAP, TimeDomain};
 use latlab_core::plan::Plan;
-use latlab_core::record::{Change, Warning, Work};
+use latlab_core::record::{Change, Warning, WarningCode, Work};
 use latlab_part::failure::{Failure, Result};
 use latlab_sys::guard::{Guard, Replaced, Unrestored};
 use latlab_sys::machine::counters;
@@ -81,8 +81,9 @@ impl Environment {
         let happened = counters.disturbances_since(&self.machine.counters);
         let replaced = replaced(self.guard.replaced());
         let Undone { changes, warnings, unrestored } = undo(self.guard, self.adapting);
-        let adapted = warnings.into_iter().map(|text| Warning::new("adapt", text));
-        let happened = happened.into_iter().map(|text| Warning::new("machine-disturbed", text));
+        let adapted = warnings.into_iter().map(|text| Warning::new(WarningCode::Adapt, text));
+        let happened =
+            happened.into_iter().map(|text| Warning::new(WarningCode::MachineDisturbed, text));
         Aftermath {
             machine: self.machine,
             loads,
@@ -102,7 +103,7 @@ fn replaced(knobs: Vec<Replaced>) -> impl Iterator<Item = Warning> {
              changed {} to {now}",
             path.display()
         );
-        Warning::new("setting-changed", text)
+        Warning::new(WarningCode::SettingChanged, text)
     })
 }
 
@@ -130,7 +131,7 @@ fn unrestored(knobs: &[Unrestored], complete: bool) -> Option<Failure> {
     let knobs = knobs.iter().map(ToString::to_string);
     let adapted = (!complete).then(|| "what --adapt has changed".to_owned());
     let all: Vec<String> = knobs.chain(adapted).collect();
-    Failure::unrestored(&all)
+    Failure::not_restored(&all)
 }
 
 /// The part of an environment that may fail to start once something is changed.
@@ -195,7 +196,7 @@ fn hazards(machine: &Machine) -> Option<Warning> {
     (!codes.is_empty()).then(|| {
         let codes = codes.join(", ");
         Warning::new(
-            "machine",
+            WarningCode::Machine,
             format!("this system is not configured for low latency ({codes}): run latlab doctor"),
         )
     })
@@ -208,7 +209,7 @@ fn idle_states(machine: &Machine) -> Option<Warning> {
     let state = doctor::deepest_idle_state(machine).filter(|state| state.latency_us > 1)?;
     let (name, latency) = (&state.name, state.latency_us);
     Some(Warning::new(
-        "idle-states",
+        WarningCode::IdleStates,
         format!(
             "idle CPUs may enter {name} ({latency} us to leave it), which cyclictest prevents by \
              default: compare with --set cpu_dma_latency=0"
@@ -220,11 +221,11 @@ fn lock_memory() -> Option<Warning> {
     match memory::lock_all() {
         Ok(Locked::All) => None,
         Ok(Locked::Present) => Some(Warning::new(
-            "memory-partly-locked",
+            WarningCode::MemoryPartlyLocked,
             "RLIMIT_MEMLOCK allows locking present memory only; page faults are counted",
         )),
         Err(e) => Some(Warning::new(
-            "memory-not-locked",
+            WarningCode::MemoryNotLocked,
             format!(
                 "memory could not be locked ({e}), and page faults are counted: raise RLIMIT_MEMLOCK \
                  (ulimit -l), or give latlab CAP_IPC_LOCK: {SETCAP}"

@@ -1,7 +1,7 @@
 //! The outcome of a run: its record, and whether the run was what its plan asked for.
 
 use latlab_core::record::{Record, Warning};
-use latlab_part::failure::{Failure, Result};
+use latlab_part::failure::{Failure, FailureKind, Result};
 
 /// The outcome of a run that has a record.
 pub struct Outcome {
@@ -27,10 +27,8 @@ impl Outcome {
     /// the machine. A limit that was exceeded is a result.
     pub fn check_whole(&self) -> Result<()> {
         match &self.verdict {
-            None | Some(Failure::Worse(_)) => {
-                self.cut_short().or_else(|| self.lost_part()).map_or(Ok(()), Err)
-            }
-            Some(failure) => Err(failure.clone()),
+            Some(failure) if failure.kind != FailureKind::Worse => Err(failure.clone()),
+            _ => self.cut_short().or_else(|| self.lost_part()).map_or(Ok(()), Err),
         }
     }
 
@@ -40,11 +38,11 @@ impl Outcome {
     }
 
     fn cut_short(&self) -> Option<Failure> {
-        self.record.cut_short().map(|warning| Failure::CutShort(warning.text.clone()))
+        self.record.cut_short().map(|warning| Failure::cut_short(warning.text.clone()))
     }
 
     fn lost_part(&self) -> Option<Failure> {
-        self.record.lost_part().map(|warning| Failure::Failed(warning.text.clone()))
+        self.record.lost_part().map(|warning| Failure::failed(warning.text.clone()))
     }
 }
 
@@ -54,56 +52,57 @@ mod tests {
     use latlab_core::cpulist::CpuList;
     use latlab_core::machine::Machine;
     use latlab_core::plan::{Length, Plan};
+    use latlab_core::record::WarningCode::{self, CpuOffline, FailedAbove, Interrupted, LoadEnded};
     use latlab_core::time::Nanos;
 
     /// An outcome with these warnings, each a code and a text.
-    fn outcome(warnings: &[(&str, &str)], verdict: Option<Failure>) -> Outcome {
+    fn outcome(warnings: &[(WarningCode, &str)], verdict: Option<Failure>) -> Outcome {
         let plan = Plan::bare("native", CpuList::default(), Length::Count(1));
-        let warnings = warnings.iter().map(|(code, text)| Warning::new(code, *text)).collect();
+        let warnings = warnings.iter().map(|(code, text)| Warning::new(*code, *text)).collect();
         let record = Record::new("latlab", Nanos(0), plan, Machine::default());
         Outcome { record: Record { warnings, ..record }, verdict }
     }
 
     fn worse() -> Failure {
-        Failure::Worse("above 1 us".to_owned())
+        Failure::worse("above 1 us")
     }
 
     #[test]
     fn run_that_failed_or_was_ended_early_is_not_whole() {
         let why = |one: Outcome| one.whole().map(drop).map_err(|failure| failure.exit_code());
         let code = |code: u8| Err(std::process::ExitCode::from(code));
-        let ended = [("interrupted", "ended early")];
+        let ended = [(Interrupted, "ended early")];
         assert_eq!(why(outcome(&[], None)), Ok(()));
         assert_eq!(why(outcome(&[], Some(worse()))), Ok(()), "an exceeded limit is a result");
         assert_eq!(why(outcome(&ended, None)), code(4));
         assert_eq!(why(outcome(&ended, Some(worse()))), code(4));
-        let failed = || Some(Failure::Failed("a probe failed".to_owned()));
+        let failed = || Some(Failure::failed("a probe failed"));
         assert_eq!(why(outcome(&[], failed())), code(2));
-        let unrestored = Failure::unrestored(&["ksm (EIO)".to_owned()]);
+        let unrestored = Failure::not_restored(&["ksm (EIO)".to_owned()]);
         assert_eq!(why(outcome(&ended, unrestored)), code(2));
     }
 
     #[test]
     fn run_that_lost_a_load_or_a_cpu_is_a_result_but_not_whole() {
-        for lost in [("load-ended", "the load fork ended"), ("cpu-offline", "CPU 1 went offline")] {
+        for lost in [(LoadEnded, "the load fork ended"), (CpuOffline, "CPU 1 went offline")] {
             let run = outcome(&[lost], None);
             assert_eq!(run.failure(), None);
-            assert_eq!(run.check_whole(), Err(Failure::Failed(lost.1.to_owned())));
-            let ended = outcome(&[lost, ("interrupted", "ended early")], None);
-            assert!(matches!(ended.check_whole(), Err(Failure::CutShort(_))));
+            assert_eq!(run.check_whole(), Err(Failure::failed(lost.1)));
+            let ended = outcome(&[lost, (Interrupted, "ended early")], None);
+            assert_eq!(ended.check_whole(), Err(Failure::cut_short("ended early")));
         }
     }
 
     #[test]
     fn only_the_warning_that_is_the_failure_is_left_out() {
-        let all = [("failed-above", "above 1 us"), ("interrupted", "ended early")];
+        let all = [(FailedAbove, "above 1 us"), (Interrupted, "ended early")];
         let texts = |verdict| {
             let outcome = outcome(&all, verdict);
             outcome.warnings().map(|warning| warning.text.clone()).collect::<Vec<_>>()
         };
         assert_eq!(texts(Some(worse())), ["ended early"]);
         assert_eq!(texts(None), ["above 1 us"]);
-        let unrestored = Failure::unrestored(&["ksm (EIO)".to_owned()]);
+        let unrestored = Failure::not_restored(&["ksm (EIO)".to_owned()]);
         assert_eq!(texts(unrestored), ["above 1 us", "ended early"]);
     }
 }

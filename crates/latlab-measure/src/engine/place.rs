@@ -1,7 +1,6 @@
 //! The place of latlab itself while it measures: the CPUs of its other threads, and its control
 //! group.
 
-use super::check_cpus;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Plan;
 use latlab_part::failure::{Failure, Result, failed};
@@ -35,24 +34,11 @@ impl Drop for Housekeeping {
     }
 }
 
-/// Refuses CPUs that are not online and a control group that does not exist.
-pub(super) fn check(plan: &Plan, online: &CpuList) -> Result<()> {
-    if !plan.housekeeping.is_empty() {
-        check_cpus(&plan.housekeeping, online)?;
-    }
-    let missing = plan.cgroup.as_ref().filter(|folder| !cgroup::exists(Path::new(folder)));
-    missing.map_or(Ok(()), |folder| {
-        Err(Failure::Unsupported(format!(
-            "--cgroup {folder}: it is no control group: write its folder, as /sys/fs/cgroup/measured"
-        )))
-    })
-}
-
 /// Joins the plan's control group, if it has one. Loads have been started before and stay outside.
 /// Dropping the result leaves it.
 pub(super) fn join_cgroup(plan: &Plan) -> Result<Option<Member>> {
     let join = |folder: &String| {
-        let why = |e| Failure::Unsupported(format!("--cgroup {folder} can't be joined: {e}"));
+        let why = |e| Failure::unsupported(format!("--cgroup {folder} can't be joined: {e}"));
         cgroup::join(Path::new(folder)).map_err(why)
     };
     plan.cgroup.as_ref().map(join).transpose()

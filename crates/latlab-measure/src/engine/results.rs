@@ -7,7 +7,7 @@ use crate::scan::Scanned;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Plan;
 use latlab_core::record::explained::{Explained, Explanations};
-use latlab_core::record::{self, Counts, Figure, Record, Sample, Series, Warning};
+use latlab_core::record::{self, Counts, Figure, Record, Sample, Series, Warning, WarningCode};
 use latlab_core::time::Nanos;
 use latlab_part::failure::Failure;
 
@@ -41,10 +41,10 @@ impl Results<'_> {
         warnings.extend(rig_warnings(&rig, scanned.iter().any(|scan| scan.interrupted)));
         let stopped = stopped(plan, &rig.measured, &loads)
             .or_else(|| watched_above(plan, plan.stop_above, explanations.as_ref()));
-        warnings.extend(stopped.iter().map(|text| Warning::new("stopped-above", text)));
+        warnings.extend(stopped.iter().map(|text| Warning::new(WarningCode::StoppedAbove, text)));
         let exceeded = exceeded(plan, &rig.measured)
             .or_else(|| watched_above(plan, plan.fail_above, explanations.as_ref()));
-        warnings.extend(exceeded.iter().map(|text| Warning::new("failed-above", text)));
+        warnings.extend(exceeded.iter().map(|text| Warning::new(WarningCode::FailedAbove, text)));
         warnings.append(&mut rig.warnings);
         let figures = figures(rig.figures, &loads);
         let unmeasured = unmeasured(&rig.measured, &rig.lost);
@@ -72,8 +72,8 @@ impl Results<'_> {
             Some(failed) => Some(failed.with_unrestored(aftermath.unrestored)),
             None => aftermath.unrestored,
         };
-        let above = stopped.or(exceeded).map(Failure::Worse);
-        let replaced = record.setting_changed().map(|one| Failure::Failed(one.text.clone()));
+        let above = stopped.or(exceeded).map(Failure::worse);
+        let replaced = record.setting_changed().map(|one| Failure::failed(one.text.clone()));
         let verdict = failure.or(replaced).or(above).or(unmeasured);
         let verdict = verdict.or_else(|| undecided(&record));
         Outcome { record, verdict }
@@ -85,7 +85,7 @@ fn unmeasured(measured: &[ProbeResults], lost: &CpuList) -> Option<Failure> {
     let is_lost = |one: &ProbeResults| one.cpus.iter().any(|cpu| lost.contains(cpu));
     let is_whole = |probe| measured.iter().any(|one| one.probe == probe && !is_lost(one));
     let probe = measured.iter().map(|one| one.probe).find(|probe| !is_whole(*probe))?;
-    Some(Failure::Failed(format!("{probe} was not measured to the end: CPU {lost} went offline")))
+    Some(Failure::failed(format!("{probe} was not measured to the end: CPU {lost} went offline")))
 }
 
 /// The failure to say that no sample exceeds the limit, where a part of the run was lost. A run that
@@ -94,7 +94,7 @@ fn undecided(record: &Record) -> Option<Failure> {
     let limit = record.plan.fail_above.filter(|_| record.cut_short().is_none())?;
     let lost = &record.lost_part()?.text;
     let why = format!("whether samples exceed {limit} was not measured to the end: {lost}");
-    Some(Failure::Failed(why))
+    Some(Failure::failed(why))
 }
 
 /// The first sample above the limit that ended the run, in a sentence.
@@ -225,25 +225,25 @@ fn lane_warnings(one: &ProbeResults) -> Vec<Warning> {
     let faults = disturbed.minor_faults + disturbed.major_faults;
     if faults > 0 {
         let text = format!("{probe} on {cpus} took {faults} page faults while it measured");
-        warnings.push(Warning::new("page-faults", text));
+        warnings.push(Warning::new(WarningCode::PageFaults, text));
     }
     if disturbed.preempted > 0 {
         let text = format!(
             "{probe} on {cpus} was preempted {} times: something ran above it",
             disturbed.preempted
         );
-        warnings.push(Warning::new("preempted", text));
+        warnings.push(Warning::new(WarningCode::Preempted, text));
     }
     if one.recording.schedule.policy == "deadline" {
         let text =
             format!("{probe}: deadline tasks can't be bound to a CPU: {cpus} is only a label here");
-        warnings.push(Warning::new("not-bound", text));
+        warnings.push(Warning::new(WarningCode::NotBound, text));
     }
     // For an irregular probe no sample is a result.
     let quiet = matches!(one.pacing, Pacing::Irregular);
     if one.recording.series[0].0.recorded() == 0 && !quiet {
         let text = format!("{probe} on {cpus} recorded nothing: the run ended during its warm-up");
-        warnings.push(Warning::new("nothing-recorded", text));
+        warnings.push(Warning::new(WarningCode::NothingRecorded, text));
     }
     warnings
 }
@@ -253,7 +253,7 @@ fn rig_warnings(rig: &Rig<'_>, scan_interrupted: bool) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if rig.interrupted || scan_interrupted {
         let text = "ended early at the user's request; the samples until then are kept";
-        warnings.push(Warning::new("interrupted", text));
+        warnings.push(Warning::new(WarningCode::Interrupted, text));
     }
     if !rig.lost.is_empty() {
         let text = format!(
@@ -261,7 +261,7 @@ fn rig_warnings(rig: &Rig<'_>, scan_interrupted: bool) -> Vec<Warning> {
              less may be from the CPU that its thread was moved to)",
             rig.lost
         );
-        warnings.push(Warning::new("cpu-offline", text));
+        warnings.push(Warning::new(WarningCode::CpuOffline, text));
     }
     warnings
 }

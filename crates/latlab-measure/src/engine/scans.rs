@@ -20,7 +20,7 @@ pub(super) fn run(
             Ok(one) if one.scan.points.is_empty() => {
                 let Some(last) = scanned.last_mut() else {
                     let why = "ended before anything was measured";
-                    return Err(Failure::CutShort(why.to_owned()));
+                    return Err(Failure::cut_short(why));
                 };
                 last.interrupted = true;
             }

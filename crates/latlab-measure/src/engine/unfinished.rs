@@ -4,7 +4,7 @@ use super::environment::Environment;
 use super::results::{TOOL, distributions, with_causes};
 use crate::rig::Keeping;
 use latlab_core::plan::Plan;
-use latlab_core::record::{Record, Warning};
+use latlab_core::record::{Record, Warning, WarningCode};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 
@@ -22,7 +22,7 @@ pub(super) fn keeping<'a>(
              the changes of knobs are missing",
             clock::now() - began
         );
-        let mut warnings = vec![Warning::new("unfinished", text)];
+        let mut warnings = vec![Warning::new(WarningCode::Unfinished, text)];
         let (series, worst) = distributions(measured, &loads, &mut warnings);
         let (worst, explained) = with_causes(worst, explanations.cloned());
         let record = Record::new(TOOL, started, plan.clone(), machine.clone());

@@ -36,8 +36,8 @@ pub fn threads(pid: u32) -> Result<Vec<u32>> {
 fn unlisted(pid: u32) -> Failure {
     let name = format!("--pid {pid}");
     match Root::default().text_of_task(format!("proc/{pid}/stat")) {
-        Ok(None) => Failure::Failed(format!("{name}: there is no such task")),
-        Ok(Some(_)) => Failure::Failed(format!("{name}: its threads can't be listed")),
+        Ok(None) => Failure::failed(format!("{name}: there is no such task")),
+        Ok(Some(_)) => Failure::failed(format!("{name}: its threads can't be listed")),
         Err(e) => failed(&format!("{name}: its threads can't be listed"), e),
     }
 }

@@ -226,7 +226,7 @@ impl TaskExplainer {
             },
             _ => return Ok(()),
         };
-        Err(Failure::Failed(absent))
+        Err(Failure::failed(absent))
     }
 
     /// Time after which the watched process ended, if that was too early for a result: before a

@@ -56,7 +56,7 @@ impl Load for CapsLock {
         }
         let why = "caps-lock: no keyboard with a caps lock LED is connected: connect one, or use a guest \
                    of the laboratory, which has one (--on lab:PROFILE)";
-        Err(Failure::Unsupported(why.to_owned()))
+        Err(Failure::unsupported(why))
     }
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {

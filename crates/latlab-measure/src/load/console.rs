@@ -35,7 +35,7 @@ pub(super) fn terminal(number: u16) -> io::Result<Console> {
 
 /// Opens the console; fails where a load can't use it.
 pub(super) fn check(load: &str) -> Result<Console> {
-    let refused = |why: String| Failure::Unsupported(format!("{load}: {why}"));
+    let refused = |why: String| Failure::unsupported(format!("{load}: {why}"));
     let console = open().map_err(|e| match e.kind() {
         ErrorKind::PermissionDenied => root_only(load),
         _ => refused(format!(
@@ -58,5 +58,5 @@ pub(super) fn check(load: &str) -> Result<Console> {
 
 fn root_only(load: &str) -> Failure {
     let path = console::PATH;
-    Failure::Unsupported(format!("{load}: {path} needs root: run latlab as root"))
+    Failure::unsupported(format!("{load}: {path} needs root: run latlab as root"))
 }

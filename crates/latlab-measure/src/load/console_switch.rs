@@ -52,7 +52,7 @@ impl Load for ConsoleSwitch {
 
     fn check(&self, _: u64) -> Result<()> {
         let console = console::check(Self::ABOUT.name)?;
-        let refused = |why: &str| Err(Failure::Unsupported(format!("console-switch: {why}")));
+        let refused = |why: &str| Err(Failure::unsupported(format!("console-switch: {why}")));
         match console.is_graphical() {
             Ok(false) => {}
             Ok(true) => {

@@ -76,7 +76,7 @@ impl LoadContext {
 
 /// Runs a worker process: `latlab load-worker ORDERS`.
 pub fn serve(orders: &str) -> Result<()> {
-    let broken = |e: &dyn std::fmt::Display| Failure::Failed(format!("a worker's orders: {e}"));
+    let broken = |e: &dyn std::fmt::Display| Failure::failed(format!("a worker's orders: {e}"));
     let orders: Orders = serde_json::from_str(orders).map_err(|e| broken(&e))?;
     // The kernel resets this when it executes a program with file capabilities.
     process::die_with_parent(orders.parent).map_err(|e| broken(&e))?;

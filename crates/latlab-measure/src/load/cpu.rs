@@ -84,7 +84,7 @@ impl Cpu {
     /// The cycle of computing and sleeping; none for a worker that never sleeps.
     fn cycle(&self) -> Result<Option<Cycle>> {
         const BOTH: &str = "give both, as in busy=400ms,every=1s";
-        let refused = |why: String| Err(Failure::Failed(format!("cpu: {why}")));
+        let refused = |why: String| Err(Failure::failed(format!("cpu: {why}")));
         let policy = self.tasks.scheduling().policy;
         match (self.busy, self.every) {
             (Some(busy), Some(every)) if Nanos(0) < busy && busy < every => {

@@ -121,11 +121,11 @@ impl Load for Interrupts {
         if self.source == From::Timer && self.every.is_some() {
             let why =
                 "interrupts: every is for the device: use source=device, or interval for timers";
-            return Err(Failure::Failed(why.to_owned()));
+            return Err(Failure::failed(why));
         }
         if let Some(every) = self.every.filter(|every| self.busy.0 > every.0 / 2) {
             let busy = self.busy;
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "interrupts: busy={busy} of each {every} leaves too little time for other tasks: give \
                  half of every= at most"
             )));

@@ -55,7 +55,7 @@ impl Load for Io {
         let set_direct = |file: File| file::set_direct_io(&file, true);
         file::scratch(&self.dir).and_then(set_direct).map_err(|e| {
             let dir = self.dir.display();
-            Failure::Unsupported(format!(
+            Failure::unsupported(format!(
                 "io: {dir} is on a file system without O_DIRECT ({e}): choose another folder with \
                  dir="
             ))

@@ -13,5 +13,5 @@ pub(super) fn check(load: &str) -> Result<()> {
             format!("can't be created ({e}): use a kernel with CONFIG_NET_NS (--on lab:PROFILE)")
         }
     };
-    Err(Failure::Unsupported(format!("{load}: its network namespace {why}")))
+    Err(Failure::unsupported(format!("{load}: its network namespace {why}")))
 }

@@ -39,7 +39,7 @@ impl Place {
         };
         if cpus.is_empty() {
             let online = &machine.cpus;
-            return Err(Failure::Unsupported(format!(
+            return Err(Failure::unsupported(format!(
                 "{load}: the probe measures on CPU {measured} of {online}, and there is no {which}: \
                  choose other --cpus, or another on="
             )));
@@ -62,7 +62,7 @@ impl Placed {
         let cpus = load.place().cpus(name, measured, machine)?;
         let least = load.least_cpus();
         if cpus.len() < least {
-            return Err(Failure::Unsupported(format!(
+            return Err(Failure::unsupported(format!(
                 "{name}: it needs {least} CPUs, and would run on CPU {cpus}: choose another on=, or a \
                  machine or a profile with more (cpus = {least})"
             )));

@@ -37,7 +37,7 @@ impl Load for Procfs {
     fn check(&self, _: u64) -> Result<()> {
         let cannot = |why: &dyn std::fmt::Display| {
             let path = self.path.display();
-            Failure::Failed(format!(
+            Failure::failed(format!(
                 "procfs: {path} can't be read ({why}): choose another with path="
             ))
         };

@@ -66,7 +66,7 @@ impl Load for Realfeel {
         let rtc = Rtc::open().map_err(|error| not_opened(&error))?;
         rtc.set_rate(self.frequency).map_err(|error| {
             let hertz = self.frequency;
-            Failure::Unsupported(format!(
+            Failure::unsupported(format!(
                 "realfeel: {DEVICE} can't be set to {hertz} Hz ({error}): run latlab as root, or \
                  choose a lower frequency"
             ))
@@ -90,14 +90,14 @@ impl Load for Realfeel {
 
 fn not_opened(error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::NotFound => Failure::Unsupported(format!(
+        io::ErrorKind::NotFound => Failure::unsupported(format!(
             "realfeel: there is no {DEVICE}: load its driver (on a PC: modprobe rtc-cmos)"
         )),
-        io::ErrorKind::PermissionDenied => Failure::Unsupported(format!(
+        io::ErrorKind::PermissionDenied => Failure::unsupported(format!(
             "realfeel: no permission for {DEVICE}: run latlab as root, or change the owner or the \
              mode of the device"
         )),
-        io::ErrorKind::ResourceBusy => Failure::Failed(format!(
+        io::ErrorKind::ResourceBusy => Failure::failed(format!(
             "realfeel: {DEVICE} is in use by another program: end it (fuser {DEVICE} names it)"
         )),
         _ => failed(&format!("realfeel: {DEVICE} can't be opened"), error),

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Refuses a load whose workers together need more memory than is available.
 pub(super) fn check_memory(load: &str, wanted: Bytes) -> Result<()> {
     match memory::available() {
-        Some(free) if free < wanted => Err(Failure::Failed(format!(
+        Some(free) if free < wanted => Err(Failure::failed(format!(
             "{load}: the workers together need {wanted} of memory, {free} are available: choose a \
              smaller size"
         ))),
@@ -22,7 +22,7 @@ pub(super) fn check_memory(load: &str, wanted: Bytes) -> Result<()> {
 pub(super) fn check_folder(load: &str, dir: &Path, wanted: Bytes) -> Result<()> {
     let cannot = |e: io::Error| {
         let dir = dir.display();
-        Failure::Failed(format!(
+        Failure::failed(format!(
             "{load}: {dir} can't be written to ({e}): choose another with dir="
         ))
     };
@@ -30,7 +30,7 @@ pub(super) fn check_folder(load: &str, dir: &Path, wanted: Bytes) -> Result<()> 
     let free = Bytes(file::free_space(dir).map_err(cannot)?);
     if free < wanted {
         let dir = dir.display();
-        return Err(Failure::Failed(format!(
+        return Err(Failure::failed(format!(
             "{load}: {dir} has {free} free, the load needs {wanted}: choose another with dir=, or a \
              smaller size="
         )));

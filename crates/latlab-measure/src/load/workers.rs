@@ -4,7 +4,7 @@ use super::Placed;
 use super::context::Orders;
 use crate::worker;
 use latlab_core::cpulist::CpuList;
-use latlab_core::record::{Warning, Work};
+use latlab_core::record::{Warning, WarningCode, Work};
 use latlab_core::time::Nanos;
 use latlab_part::failure::{Context as _, Failure, Result};
 use latlab_sys::process::Worker;
@@ -55,13 +55,13 @@ fn wait_for(worker: &mut Worker, name: &str, signals: &Signals) -> Result<()> {
     let limit = worker.patience(Nanos::from_secs(20));
     while !worker.progress().is_ready() {
         if !worker.is_alive() {
-            return Err(Failure::Failed(failure_message(worker)));
+            return Err(Failure::failed(failure_message(worker)));
         }
         if limit.is_over() {
-            return Err(Failure::Failed(format!("{name}: it was not ready within 20 s")));
+            return Err(Failure::failed(format!("{name}: it was not ready within 20 s")));
         }
         if signals.wait(Nanos::from_millis(1)) == Event::End {
-            return Err(Failure::CutShort("ended before anything was measured".to_owned()));
+            return Err(Failure::cut_short("ended before anything was measured"));
         }
     }
     Ok(())
@@ -89,7 +89,7 @@ impl Workers {
             if worker.ended_by_itself() {
                 let why = failure_message(worker);
                 let text = format!("the load {} ended before the run did: {why}", self.name);
-                warnings.push(Warning::new("load-ended", text));
+                warnings.push(Warning::new(WarningCode::LoadEnded, text));
             }
             let used = worker.cpu_time();
             if used.is_none() {
@@ -99,7 +99,7 @@ impl Workers {
                      counted",
                     self.name
                 );
-                warnings.push(Warning::new("load-stuck", text));
+                warnings.push(Warning::new(WarningCode::LoadStuck, text));
             }
             cpu_ns = cpu_ns + used.unwrap_or(Nanos(0));
             done += worker.progress().done();

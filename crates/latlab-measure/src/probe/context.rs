@@ -9,7 +9,7 @@ use crate::workload::worker::{Worker, WorkerChannel};
 use latlab_core::cpulist::CpuList;
 use latlab_core::histogram::Histogram;
 use latlab_core::list::List;
-use latlab_core::record::Warning;
+use latlab_core::record::{Warning, WarningCode};
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_part::failure::{Result, lock, unpoisoned};
@@ -156,7 +156,7 @@ impl Context {
                 "context: the run ended after {measured} of {all} pairs of a number of processes \
                  and a size: measure longer, or fewer of them"
             );
-            rig.warnings.push(Warning::new("not-measured", text));
+            rig.warnings.push(Warning::new(WarningCode::NotMeasured, text));
         }
     }
 }
@@ -166,7 +166,7 @@ fn below_overhead(what: &str) -> Warning {
         "context: {what}: most switches took less than the variation of the pipe and the sum, so \
          there is no figure: other tasks run on these CPUs, or the working set is too large"
     );
-    Warning::new("below-overhead", text)
+    Warning::new(WarningCode::BelowOverhead, text)
 }
 
 /// What the worker is to do.

@@ -3,7 +3,7 @@
 use super::{Probe, interval};
 use crate::rig::{Pacing, Phase, Rig, Sampler, Scheduling};
 use latlab_core::cpulist::CpuList;
-use latlab_core::record::Warning;
+use latlab_core::record::{Warning, WarningCode};
 use latlab_core::time::Nanos;
 use latlab_part::failure::Result;
 use latlab_part::part::{About, Describe};
@@ -134,6 +134,6 @@ impl Cyclic {
             None => return None,
         };
         let text = format!("{}: its clock was set {step} while it measured", Self::ABOUT.name);
-        Some(Warning::new("clock-set", text))
+        Some(Warning::new(WarningCode::ClockSet, text))
     }
 }

@@ -6,7 +6,7 @@ use super::{Probe, interval};
 use crate::rig::{Pacing, Phase, Rig, Sampler, Scheduling, SecondTask};
 use delay::{InjectedCause, Injector};
 use latlab_core::cpulist::CpuList;
-use latlab_core::record::Warning;
+use latlab_core::record::{Warning, WarningCode};
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_part::failure::{Failure, Result};
@@ -89,7 +89,7 @@ impl Probe for Inject {
         if self.cause == InjectedCause::HigherPriority && self.scheduling.priority == 99 {
             let why = "cause=higher-priority needs a priority above priority=99: use priority=98 \
                        or less";
-            return Err(Failure::Failed(format!("inject: {why}")));
+            return Err(Failure::failed(format!("inject: {why}")));
         }
         self.cause.check(Self::ABOUT.name)
     }
@@ -115,7 +115,7 @@ impl Probe for Inject {
                 "inject: {late} delays were started too late because the machine was busy: some \
                  wake-ups may be late for another cause, or not at all"
             );
-            rig.warnings.push(Warning::new("late-delay", text));
+            rig.warnings.push(Warning::new(WarningCode::LateDelay, text));
         }
         done
     }
@@ -125,14 +125,14 @@ impl Inject {
     fn check_times(&self) -> Result<()> {
         let least = Nanos(2 * self.time.0) + REST;
         if self.interval < least {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "inject: interval={} is too short for time={}: use interval={least} or more",
                 self.interval, self.time
             )));
         }
         let longest = InterruptSource::BUSIEST - Nanos::from_micros(100);
         if self.cause == InjectedCause::Interrupt && self.time > longest {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "inject: the handler of cause=interrupt runs for at most {longest}: use \
                  time={longest} or less"
             )));

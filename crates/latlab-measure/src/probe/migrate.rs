@@ -49,7 +49,7 @@ impl Probe for Migrate {
         if cpus.len() > 1 {
             return self.scheduling.check_pinned(Self::ABOUT.name);
         }
-        Err(Failure::Unsupported(format!(
+        Err(Failure::unsupported(format!(
             "migrate: this needs two CPUs, and CPU {cpus} is one: name more with --cpus, or measure \
              on a machine that has more (a profile with cpus = 2)"
         )))

@@ -45,7 +45,7 @@ impl Probe for Nanosleep {
             return self.scheduling.check();
         }
         let (spin, interval) = (self.spin, self.interval);
-        Err(Failure::Failed(format!(
+        Err(Failure::failed(format!(
             "nanosleep: spin={spin} is longer than the interval, {interval}"
         )))
     }

@@ -7,7 +7,7 @@ use super::{Probe, interval};
 use crate::rig::{Pacing, Rig, Sampler, Scheduling, Share};
 use latlab_core::cpulist::CpuList;
 use latlab_core::machine::Machine;
-use latlab_core::record::Warning;
+use latlab_core::record::{Warning, WarningCode};
 use latlab_core::time::Nanos;
 use latlab_part::failure::{Failure, Result, lock, unpoisoned};
 use latlab_part::part::{About, Describe};
@@ -79,7 +79,7 @@ impl Probe for Noise {
             return self.scheduling.check_pinned(Self::ABOUT.name);
         }
         let (busy, period) = (self.busy, self.period);
-        Err(Failure::Failed(format!(
+        Err(Failure::failed(format!(
             "noise: busy={busy} of each {period} leaves no time for other tasks: give less"
         )))
     }
@@ -162,7 +162,7 @@ impl Noise {
                      real-time tasks: the figures include that loss; use a shorter busy=, or --set \
                      {knob}={value}"
                 );
-                Warning::new("throttled", text)
+                Warning::new(WarningCode::Throttled, text)
             })
         })
     }
@@ -180,7 +180,7 @@ fn without_housekeeping(rig: &mut Rig<'_>, online: &CpuList) -> CpuList {
         "noise left CPU {first} out: its loops take nearly all of a CPU, so one is left to other \
          tasks; to choose which, name the others with --cpus"
     );
-    rig.warnings.push(Warning::new("housekeeping", text));
+    rig.warnings.push(Warning::new(WarningCode::Housekeeping, text));
     cpus.minus(&first)
 }
 

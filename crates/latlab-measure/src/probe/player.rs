@@ -105,12 +105,12 @@ impl Probe for Player {
         if self.scheduling.policy == "deadline" {
             let why = "player: a deadline task can't start a second task: use policy=fifo, rr or \
                        other";
-            return Err(Failure::Failed(why.to_owned()));
+            return Err(Failure::failed(why));
         }
         if self.scheduling.priority == 99 && self.scheduling.policy != "other" {
             let why = "player: the sound task needs a priority above priority=99: use priority=98 \
                        or less";
-            return Err(Failure::Failed(why.to_owned()));
+            return Err(Failure::failed(why));
         }
         let buffer = self.buffer();
         buffer.open_card().map_err(|error| buffer.not_opened(&error))?;

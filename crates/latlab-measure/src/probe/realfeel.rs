@@ -6,7 +6,7 @@ use super::Probe;
 use crate::rig::{Pacing, Rig, Sampler, Scheduling, Span};
 use device::{HpetInterrupts, InterruptDevice, RtcInterrupts};
 use latlab_core::cpulist::CpuList;
-use latlab_core::record::Warning;
+use latlab_core::record::{Warning, WarningCode};
 use latlab_core::time::Nanos;
 use latlab_part::failure::{Failure, Result, failed, lock};
 use latlab_part::part::needs::{Device, Needs};
@@ -88,7 +88,7 @@ impl Probe for Realfeel {
         if self.device == ClockDevice::Rtc && !self.frequency.is_power_of_two() {
             let why =
                 "realfeel: the RTC supports powers of two only: use frequency=64, 128, … 8192";
-            return Err(Failure::Failed(why.to_owned()));
+            return Err(Failure::failed(why));
         }
         match self.device {
             ClockDevice::Rtc => self.try_device::<RtcInterrupts>()?,
@@ -141,7 +141,7 @@ impl Realfeel {
                  every {resolution}: the others of {} Hz are missed",
                 self.frequency
             );
-            rig.warnings.push(Warning::new("coarse-timers", text));
+            rig.warnings.push(Warning::new(WarningCode::CoarseTimers, text));
         }
     }
 
@@ -196,12 +196,12 @@ impl Realfeel {
         };
         match error.kind() {
             io::ErrorKind::NotFound => {
-                Failure::Unsupported(format!("realfeel: there is no {path}: {remedy}"))
+                Failure::unsupported(format!("realfeel: there is no {path}: {remedy}"))
             }
             io::ErrorKind::PermissionDenied => {
-                Failure::Unsupported(format!("realfeel: access to {path} is denied: {rights}"))
+                Failure::unsupported(format!("realfeel: access to {path} is denied: {rights}"))
             }
-            io::ErrorKind::ResourceBusy => Failure::Failed(format!(
+            io::ErrorKind::ResourceBusy => Failure::failed(format!(
                 "realfeel: {path} is in use by another program: stop it (fuser {path} names it)"
             )),
             _ => failed(&format!("realfeel: {path} can't be opened"), error),
@@ -214,7 +214,7 @@ impl Realfeel {
             ClockDevice::Hpet => (hpet::DEVICE, "/proc/sys/dev/hpet/max-user-freq"),
         };
         let hertz = self.frequency;
-        Failure::Unsupported(match error.kind() {
+        Failure::unsupported(match error.kind() {
             io::ErrorKind::PermissionDenied => format!(
                 "realfeel: {path}: {hertz} Hz is above the limit for users: measure as root, write \
                  {hertz} to {limit}, or use a lower frequency"

@@ -6,7 +6,7 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::growth::{self, Growth, GrowthPoint};
 use latlab_core::histogram::Histogram;
 use latlab_core::list::List;
-use latlab_core::record::Warning;
+use latlab_core::record::{Warning, WarningCode};
 use latlab_core::time::Nanos;
 use latlab_part::failure::{Failure, Result};
 use latlab_part::part::driver;
@@ -107,7 +107,7 @@ impl Schedule {
             (_, Ok(driver)) => Ok(Some(driver)),
             (Method::Auto, Err(why)) => {
                 let text = format!("schedule measured dispatch latency, not the scheduler: {why}");
-                rig.warnings.push(Warning::new("dispatch-latency", text));
+                rig.warnings.push(Warning::new(WarningCode::DispatchLatency, text));
                 Ok(None)
             }
             (Method::Driver, Err(why)) => Err(why),
@@ -175,7 +175,7 @@ fn open_watching() -> Result<Driver> {
     let driver = driver::open()?;
     match driver.watch() {
         Ok(_) => Ok(driver),
-        Err(error) => Err(Failure::Unsupported(format!(
+        Err(error) => Err(Failure::unsupported(format!(
             "the test driver can't watch the scheduler ({error}): it needs a kernel with \
              CONFIG_KPROBES and CONFIG_KALLSYMS"
         ))),

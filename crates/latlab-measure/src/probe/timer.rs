@@ -51,7 +51,7 @@ impl Describe for Timer {
 impl Probe for Timer {
     fn check(&self, cpus: &CpuList) -> Result<()> {
         let refused =
-            |why: &str| Err(Failure::Failed(format!("timer: {why}, or use source=posix")));
+            |why: &str| Err(Failure::failed(format!("timer: {why}, or use source=posix")));
         match self.source {
             TimerKind::Itimer if cpus.len() > 1 => {
                 refused("setitimer has one timer per process: name one CPU with --cpus")

@@ -24,7 +24,7 @@ impl Conditions {
                 Ok(Conditions { length: Length::For(time.max(interval)), ..self })
             }
             (Length::For(time), Some(interval)) if interval > self.warm_up + time => {
-                Err(Failure::Failed(format!(
+                Err(Failure::failed(format!(
                     "{probe}: its interval of {interval} is longer than the measurement or its \
                      steps: use a shorter interval, or a longer --for"
                 )))

@@ -212,7 +212,7 @@ impl Drop for SecondTaskGuard<'_> {
         fail_on_panic(self.coordination);
         if !self.coordination.is_stopped(self.index) {
             let why = "a second task of the probe ended before it was told to stop";
-            self.coordination.fail(Failure::Failed(why.to_owned()));
+            self.coordination.fail(Failure::failed(why));
         }
         self.coordination.second_tasks().retain(|(_, thread)| *thread != self.thread);
         signal::notify();
@@ -222,6 +222,6 @@ impl Drop for SecondTaskGuard<'_> {
 fn fail_on_panic(coordination: &Coordination) {
     if std::thread::panicking() {
         let why = "a measuring thread panicked; all changed settings are restored";
-        coordination.fail(Failure::Failed(why.to_owned()));
+        coordination.fail(Failure::failed(why));
     }
 }

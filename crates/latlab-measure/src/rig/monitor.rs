@@ -148,7 +148,7 @@ impl<'a> Monitor<'a> {
             }
             if now - progress.1 > timeout && !self.coordination.is_stopped(index) {
                 let what = format!("{probe} on CPU {cpus}: no sample for {timeout}: {why}");
-                self.coordination.fail(Failure::Failed(what));
+                self.coordination.fail(Failure::failed(what));
             }
         }
     }

@@ -101,14 +101,14 @@ pub(super) fn set_up(
                 "CPU {cpus}: the kernel allows only CPU {bound}: name CPUs that are online and in this \
                  cpuset with --cpus"
             );
-            return Err(Failure::Failed(why));
+            return Err(Failure::failed(why));
         }
     }
     let slack = sched::slack().map_err(|e| on_cpu("reading the timer slack", e))?;
     let effective = sched::policy().map_err(|e| on_cpu("reading the scheduling policy", e))?;
     if effective != policy {
         let why = format!("CPU {cpus}: the kernel set {effective:?} instead of {policy:?}");
-        return Err(Failure::Failed(why));
+        return Err(Failure::failed(why));
     }
     let priority = match effective {
         Policy::Fifo(priority) | Policy::Rr(priority) => priority,
@@ -123,7 +123,7 @@ fn policy(interval: Option<Nanos>, wanted: &Scheduling) -> Result<Policy> {
     }
     let Some(period) = interval else {
         let why = "policy=deadline needs a probe with an interval, and this one has none: use policy=fifo";
-        return Err(Failure::Failed(why.to_owned()));
+        return Err(Failure::failed(why));
     };
     let runtime = wanted.runtime.unwrap_or(Nanos(period.0 / 5));
     Ok(Policy::Deadline { runtime, period })
@@ -135,7 +135,7 @@ impl Scheduling {
     /// policy=other, which can't replace them here.
     pub fn check_priorities(&self, probe: &str, below: u32) -> Result<()> {
         if !matches!(self.policy.as_str(), "fifo" | "rr") {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "{probe}: tasks of policy={} have no priorities, which this probe needs: use \
                  policy=fifo or policy=rr",
                 self.policy
@@ -144,7 +144,7 @@ impl Scheduling {
         if self.priority > below {
             return self.try_policy("");
         }
-        Err(Failure::Failed(format!(
+        Err(Failure::failed(format!(
             "{probe}: priority={} is too low, other tasks of the probe need {below} priorities \
              below it: use priority={} or more",
             self.priority,
@@ -162,7 +162,7 @@ impl Scheduling {
         if self.policy != "deadline" {
             return self.check();
         }
-        Err(Failure::Failed(format!(
+        Err(Failure::failed(format!(
             "{probe}: the measuring thread must be pinned to one CPU, and a deadline task can't be: \
              use policy=fifo, rr or other"
         )))

@@ -118,7 +118,7 @@ impl Consumer {
     fn ended(&mut self) -> Failure {
         let status =
             self.running.kill().map_or_else(|e| e.to_string(), |status| status.to_string());
-        Failure::Failed(format!("the process that makes the call has ended ({status})"))
+        Failure::failed(format!("the process that makes the call has ended ({status})"))
     }
 }
 

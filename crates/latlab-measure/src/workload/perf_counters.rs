@@ -1,7 +1,7 @@
 //! Cost of a workload besides time: context switches, TLB misses and cache misses.
 
 use crate::rig::Rig;
-use latlab_core::record::Warning;
+use latlab_core::record::{Warning, WarningCode};
 use latlab_sys::perf::{Counter, HardwareEvent};
 use latlab_sys::usage::{self, Switches};
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,7 @@ pub fn report(rig: &mut Rig<'_>, probe: &str, cost: &Reading, units: u64, per: &
             Ok(total) => rig.add_figure(probe, name, each(*total), per),
             Err(why) => {
                 let text = format!("{probe}: {name} are not available here: {why}");
-                rig.warnings.push(Warning::new("not-available", text));
+                rig.warnings.push(Warning::new(WarningCode::NotAvailable, text));
             }
         }
     }

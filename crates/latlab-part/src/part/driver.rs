@@ -1,6 +1,6 @@
 //! The test driver, and the refusal where it is missing.
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, FailureKind, Result};
 use latlab_sys::driver::{Driver, Refusal};
 
 /// Opens the driver.
@@ -10,16 +10,13 @@ pub fn open() -> Result<Driver> {
             Refusal::Absent => "; or use the laboratory, whose guests have it (--on lab:PROFILE)",
             _ => "",
         };
-        Failure::Unsupported(format!("{why}{elsewhere}"))
+        Failure::unsupported(format!("{why}{elsewhere}"))
     })
 }
 
 /// A refusal because the driver is missing, with an alternative.
 pub fn refused(why: Failure, what: &str, instead: &str) -> Failure {
-    match why.about(what) {
-        Failure::Unsupported(why) => Failure::Unsupported(format!("{why}; or use {instead}")),
-        other => other,
-    }
+    why.about(what).extended(FailureKind::Unsupported, &format!("; or use {instead}"))
 }
 
 /// Fails where the driver has no device that interrupts at a known time.
@@ -30,5 +27,5 @@ pub fn check_device() -> Result<()> {
     }
     let why = "no device here interrupts at a known time: QEMU's edu does, in instruction time (--on \
                lab:PROFILE)";
-    Err(Failure::Unsupported(why.to_owned()))
+    Err(Failure::unsupported(why))
 }

@@ -13,18 +13,16 @@ pub fn refused(policy: &str, error: &io::Error, instead: &str) -> Failure {
         Some(EPERM) => {
             missing(policy, &doctor::diagnose(&machine::read(&Root::default())), instead)
         }
-        Some(EBUSY) => Failure::Unsupported(
+        Some(EBUSY) => Failure::unsupported(
             "the kernel admits no more deadline tasks: the sum of their runtimes exceeds what \
-             sched_rt_runtime_us leaves; use a smaller runtime, or fewer CPUs"
-                .to_owned(),
+             sched_rt_runtime_us leaves; use a smaller runtime, or fewer CPUs",
         ),
-        Some(EINVAL) if policy == "deadline" => Failure::Failed(
+        Some(EINVAL) if policy == "deadline" => Failure::failed(
             "deadline: the kernel requires a runtime of at least 1024ns and at most the period, \
-             and a period of 100us to 4s"
-                .to_owned(),
+             and a period of 100us to 4s",
         ),
         // The thread or process that tries it did not start, and the error says so.
-        None => Failure::Failed(error.to_string()),
+        None => Failure::failed(error.to_string()),
         _ => failed(&format!("the policy {policy} was refused"), error),
     }
 }
@@ -44,7 +42,7 @@ fn missing(policy: &str, findings: &[Finding], instead: &str) -> Failure {
         }
         None => format!("CAP_SYS_NICE is needed: {SETCAP}"),
     };
-    Failure::Unsupported(format!("the kernel refuses the policy {policy} here: {why}{instead}"))
+    Failure::unsupported(format!("the kernel refuses the policy {policy} here: {why}{instead}"))
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use super::worse;
 use latlab_core::compare::turns::{self, Look};
 use latlab_core::compare::{self, Comparison, Latency};
 use latlab_core::plan::{Length, Plan};
-use latlab_core::record::{Record, settings_turned};
+use latlab_core::record::{Record, WarningCode, settings_turned};
 use latlab_format::progress::Bar;
 use latlab_format::width::Width;
 use latlab_format::{self as format, comparison, text};
 use latlab_measure::engine::Outcome;
-use latlab_part::failure::{Context as _, Failure, Result, failed};
+use latlab_part::failure::{Context as _, Failure, FailureKind, Result, failed};
 use latlab_sys::file::write_atomically;
 use latlab_sys::signal::Signals;
 use std::path::PathBuf;
@@ -117,7 +117,7 @@ impl Ab {
         };
         let ended = end.and_then(|end| match end {
             End::Interrupted => {
-                Err(Failure::CutShort(format!("ended early, after {pairs} pairs of runs")))
+                Err(Failure::cut_short(format!("ended early, after {pairs} pairs of runs")))
             }
             End::Decided | End::AllPairs => compared.map(drop),
         });
@@ -150,7 +150,7 @@ impl Ab {
     fn sides(&self) -> Result<[Side; 2]> {
         let sides: Vec<&[String]> = self.sides.split(|word| word == "--").collect();
         let [a, b] = sides[..] else {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "two run commands are needed, each after --, and there are {}: see latlab ab --help",
                 sides.len()
             )));
@@ -252,13 +252,13 @@ impl Side {
         drop(bar);
         let outcome = match outcome {
             // A guest that was ended has no record.
-            Err(Failure::CutShort(_)) => return Ok(Turn::Interrupted),
+            Err(failure) if failure.kind == FailureKind::CutShort => return Ok(Turn::Interrupted),
             outcome => outcome?,
         };
         self.report(&outcome);
-        if let Some(above @ Failure::Worse(_)) = &outcome.verdict {
+        if let Some(above) = outcome.verdict.as_ref().filter(|why| why.kind == FailureKind::Worse) {
             let above = above.clone().about(&format!("side {}", self.name));
-            if outcome.record.warnings.iter().any(|one| one.code == "stopped-above") {
+            if outcome.record.warnings.iter().any(|one| one.code == WarningCode::StoppedAbove) {
                 return Ok(Turn::Stopped(Box::new(outcome.record), above));
             }
             format::say(&above.to_string());
@@ -266,14 +266,14 @@ impl Side {
         }
         match outcome.check_whole() {
             Ok(()) => self.records.push(outcome.record),
-            Err(Failure::CutShort(_)) => return Ok(Turn::Interrupted),
+            Err(failure) if failure.kind == FailureKind::CutShort => return Ok(Turn::Interrupted),
             Err(failure) if outcome.record.setting_changed().is_some() => {
                 return Err(self.refuse(failure));
             }
             Err(failure) => return Err(failure),
         }
         match settings_turned(&plan.settings, &self.records) {
-            Some(why) => Err(self.refuse(Failure::Failed(why))),
+            Some(why) => Err(self.refuse(Failure::failed(why))),
             None => Ok(Turn::Whole),
         }
     }
@@ -288,7 +288,7 @@ impl Side {
     fn check_limit(&self) -> Result<()> {
         let (name, runs) = (self.name, self.exceeded);
         let above = format!("side {name}: samples above --fail-above in {runs} of its runs");
-        if runs == 0 { Ok(()) } else { Err(Failure::Worse(above)) }
+        if runs == 0 { Ok(()) } else { Err(Failure::worse(above)) }
     }
 
     /// Prints the warnings of a run, and the changes that were not restored, unless an earlier run had
@@ -326,7 +326,7 @@ fn check_length(comparison: &Comparison, a: &Side, b: &Side) -> Result<()> {
     } else {
         "measure much longer, with --for or --count".to_owned()
     };
-    Err(Failure::Failed(format!(
+    Err(Failure::failed(format!(
         "the runs are too short for a verdict, which needs ten samples above a quantile in each run \
          (missed periods are no samples): {longer}"
     )))

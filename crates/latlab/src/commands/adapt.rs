@@ -10,7 +10,7 @@ use latlab_adapt::{self as adapt, Daemon, LogThread, Options};
 use latlab_core::time::Nanos;
 use latlab_format::{self as format, metrics};
 use latlab_mechanism::configuration::{self, Configuration};
-use latlab_part::failure::{Context as _, Failure, Result};
+use latlab_part::failure::{Context as _, Failure, FailureKind, Result};
 use latlab_sys::capabilities::Purpose;
 use latlab_sys::guard::{Guard, Recovery};
 use latlab_sys::root::Root;
@@ -114,7 +114,9 @@ impl Adapt {
         }
         if let Some(log) = &self.replay {
             return match adapt::replay(log) {
-                Err(Failure::Worse(why)) => Err(Failure::Worse(format::printable(&why))),
+                Err(failure) if failure.kind == FailureKind::Worse => {
+                    Err(Failure::worse(format::printable(&failure.text)))
+                }
                 replayed => format::show(&replayed?),
             };
         }
@@ -162,7 +164,7 @@ impl Adapt {
                  above are gone"
             }
         };
-        Err(Failure::Failed(why.to_owned()))
+        Err(Failure::failed(why))
     }
 
     /// The text of the configuration; empty where the default file does not exist.
@@ -178,11 +180,11 @@ impl Adapt {
     fn configuration(&self, text: &str) -> Result<Configuration> {
         let path = self.config.as_deref().unwrap_or(Path::new(CONFIGURATION)).display();
         let mut configuration =
-            Configuration::read(text).map_err(|why| Failure::Failed(format!("{path}, {why}")))?;
+            Configuration::read(text).map_err(|why| Failure::failed(format!("{path}, {why}")))?;
         if let Some(group) = &configuration.allow
             && !peer::has_group(&Root::default(), group)
         {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "{path}: allow names the group {group}, which is not in /etc/group"
             )));
         }
@@ -210,7 +212,7 @@ fn say(sentence: &str) {
 fn restore() -> Result<()> {
     if !process::is_root() {
         let why = "only root can restore knobs: run latlab as root";
-        return Err(Failure::Unsupported(why.to_owned()));
+        return Err(Failure::unsupported(why));
     }
     let Recovery { said, held, complete } = Guard::recover_all(&Root::default());
     let sentences = [said, held].concat();
@@ -220,7 +222,7 @@ fn restore() -> Result<()> {
     let shown = format::show(&(sentences.join("\n") + "\n"));
     let incomplete = || {
         let why = "not all knobs could be restored: fix the causes above and try again";
-        Failure::Failed(why.to_owned())
+        Failure::failed(why)
     };
     worse(if complete { Ok(()) } else { Err(incomplete()) }, shown)
 }

@@ -114,7 +114,7 @@ impl Bound {
                 Err(_) if session.ended => {
                     let (done, all) = (rows.len(), plans.len());
                     let cut = format!("ended early, after {done} of {all} bounds");
-                    return (rows, Some(Failure::CutShort(cut)));
+                    return (rows, Some(Failure::cut_short(cut)));
                 }
                 Err(failure) => return (rows, Some(failure)),
             }
@@ -127,7 +127,7 @@ impl Bound {
         let other = self.on.iter().find(|target| !target.starts_with("lab:"));
         if let Some(other) = other {
             let why = "sections are seen in the laboratory only: use --on lab:PROFILE";
-            return Err(Failure::Unsupported(format!("{other}: {why}")));
+            return Err(Failure::unsupported(format!("{other}: {why}")));
         }
         let probe = part::parse("probe", PROBES, "cyclic", &[])?;
         let load = |text: &String| -> Result<(String, Vec<Part>)> {
@@ -179,7 +179,7 @@ impl Bound {
 fn check(rows: &[Row]) -> Result<()> {
     let exceeded = |row: &&Row| !row.holds();
     let Some(row) = rows.iter().find(exceeded) else { return Ok(()) };
-    Err(Failure::Worse(format!(
+    Err(Failure::worse(format!(
         "{} under {}: a wake-up took {}, longer than the bound of {}: unless a task of higher \
          priority delayed the probe, this is a defect of latlab, please report it",
         row.target, row.load, row.maximum, row.bound.ns

@@ -121,7 +121,7 @@ impl Check {
         let on_host = self.guest.is_on_host();
         if self.pid.is_some() && !on_host {
             let why = "--pid names a process: with --on lab:PROFILE or vm:PROFILE, give a program";
-            return Err(Failure::Failed(why.to_owned()));
+            return Err(Failure::failed(why));
         }
         let flags = [("for", self.length), ("deadline", self.deadline)];
         let flags = flags.into_iter().filter_map(|(name, time)| Some((name, time?)));

@@ -100,15 +100,15 @@ fn check_limits(held: &[CheckedLimit]) -> Result<()> {
     };
     let (over, unknown) = (limits(Outcome::Over), limits(Outcome::NotMeasured));
     if !over.is_empty() {
-        return Err(Failure::Worse(format!("over the limit: {}", over.join("; "))));
+        return Err(Failure::worse(format!("over the limit: {}", over.join("; "))));
     }
     if !unknown.is_empty() {
-        return Err(Failure::Failed(format!("cannot evaluate {}", unknown.join("; "))));
+        return Err(Failure::failed(format!("cannot evaluate {}", unknown.join("; "))));
     }
     Ok(())
 }
 
 fn invalid_claim(text: &str, fault: &Fault) -> Failure {
     let (_, column) = place(text, fault.at);
-    Failure::Failed(format!("--fail-if '{text}', column {column}: {fault}"))
+    Failure::failed(format!("--fail-if '{text}', column {column}: {fault}"))
 }

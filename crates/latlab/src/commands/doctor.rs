@@ -73,8 +73,8 @@ impl Doctor {
         }
         match findings.iter().filter(|finding| finding.severity.is_severe()).count() {
             0 => Ok(()),
-            1 => Err(Failure::Worse("1 severe finding".to_owned())),
-            severe => Err(Failure::Worse(format!("{severe} severe findings"))),
+            1 => Err(Failure::worse("1 severe finding")),
+            severe => Err(Failure::worse(format!("{severe} severe findings"))),
         }
     }
 

@@ -143,5 +143,5 @@ impl Exec {
 }
 
 fn no_cpu_dma_latency(error: &io::Error) -> Failure {
-    Failure::Unsupported(format!("/dev/cpu_dma_latency can't be opened ({error}): it needs root"))
+    Failure::unsupported(format!("/dev/cpu_dma_latency can't be opened ({error}): it needs root"))
 }

@@ -147,7 +147,7 @@ impl Explain {
             ("--verbose", self.verbose),
         ];
         match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) => Err(Failure::Failed(format!("{option} does not apply to a scan"))),
+            Some((option, _)) => Err(Failure::failed(format!("{option} does not apply to a scan"))),
             None => Ok(()),
         }
     }
@@ -189,12 +189,12 @@ impl Explain {
                 "{option} is for the laboratory (--on lab:PROFILE): elsewhere, explain always \
                        traces with BPF"
             );
-            return Err(Failure::Failed(why));
+            return Err(Failure::failed(why));
         }
         let mut plan = self.run.plan()?;
         if self.prove && plan.stop_above.is_some() {
             let why = "--prove compares whole runs: leave --stop-above out";
-            return Err(Failure::Failed(why.to_owned()));
+            return Err(Failure::failed(why));
         }
         if watch.is_some() {
             plan.probes.clear();

@@ -51,9 +51,7 @@ impl Generate {
     pub(super) fn run(&self, command: clap::Command) -> Result<()> {
         match (self.document, &self.out) {
             (Document::Man, Some(folder)) => write_pages(command, folder),
-            (_, Some(_)) => {
-                Err(Failure::Failed("--out is for man, which is many pages".to_owned()))
-            }
+            (_, Some(_)) => Err(Failure::failed("--out is for man, which is many pages")),
             (Document::Man, None) => print_pages(command),
             (Document::Bash, None) => format::put(include_str!("complete/latlab.bash")),
             (Document::Zsh, None) => format::put(include_str!("complete/latlab.zsh")),

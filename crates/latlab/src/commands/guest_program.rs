@@ -73,7 +73,7 @@ impl GuestProgram {
     ) -> Result<u8> {
         let (name, target) = self.target()?;
         if !self.with.is_empty() || self.chdir.is_some() || !self.env.is_empty() {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "--with, --chdir and --env are for guests: a program on {name} has the files and \
                  the login folder there"
             )));
@@ -152,7 +152,7 @@ fn with_command(
     words.push("--".to_owned());
     for word in std::iter::once(path).chain(arguments.iter().map(OsString::as_os_str)) {
         let text = word.to_str().ok_or_else(|| {
-            Failure::Failed(format!(
+            Failure::failed(format!(
                 "{} is not UTF-8: it can't be passed to another machine",
                 word.display()
             ))

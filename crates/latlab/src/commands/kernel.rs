@@ -123,7 +123,7 @@ fn refuse_profile_name(name: Option<&str>) -> Result<()> {
     match taken {
         Some(profile) => {
             let name = profile.name;
-            Err(Failure::Failed(format!(
+            Err(Failure::failed(format!(
                 "{name} is a profile's name: choose another one with --name"
             )))
         }

@@ -118,7 +118,7 @@ impl Measurement {
             () if plan.starts_programs() => return Ok(()),
             () => "no load starts a command: use --load exec:COMMAND".to_owned(),
         };
-        Err(Failure::Failed(format!("--with has no effect: {why}")))
+        Err(Failure::failed(format!("--with has no effect: {why}")))
     }
 
     /// The view of a measurement, which also writes metrics if they were asked for.
@@ -127,7 +127,7 @@ impl Measurement {
         match &self.metrics {
             None => Ok(view),
             Some(_) if !self.is_native() => {
-                Err(Failure::Failed("--metrics is for measurements on this machine".to_owned()))
+                Err(Failure::failed("--metrics is for measurements on this machine"))
             }
             Some(path) => match Textfile::begin(view, path.clone()) {
                 Ok(textfile) => Ok(Box::new(textfile)),
@@ -160,7 +160,7 @@ impl Measurement {
             _ if self.metrics.is_some() => "--metrics is for a single run",
             _ => return self.options.check(&self.on[0]),
         };
-        Err(Failure::Failed(refused.to_owned()))
+        Err(Failure::failed(refused))
     }
 
     /// These options, and those of `defaults` that are not given here.
@@ -195,7 +195,7 @@ impl Measurement {
             }
             out => return self.options.check(&self.on[0]).map(|()| out.clone()),
         };
-        Err(Failure::Failed(refused.to_owned()))
+        Err(Failure::failed(refused))
     }
 
     /// Whether this machine measures.
@@ -251,7 +251,7 @@ impl Measurement {
         let (first, others) = self.on.split_first().expect("there is a default");
         if let Some(other) = others.iter().find(|other| target::kind(other) != target::kind(first))
         {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "--on {first} and --on {other} are two kinds of target: run latlab once for each"
             )));
         }
@@ -271,7 +271,7 @@ impl Measurement {
             let name = plan.plan().target.replace([':', '/', '@'], "-");
             let path = out.join(format!("{name}.json"));
             if paths.contains(&path) {
-                return Err(Failure::Failed(format!("--on {} is given twice", plan.plan().target)));
+                return Err(Failure::failed(format!("--on {} is given twice", plan.plan().target)));
             }
             paths.push(path);
         }

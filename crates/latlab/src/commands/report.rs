@@ -54,9 +54,7 @@ impl Report {
 
     fn write_checks(&self, checks: &[(String, check::Report)]) -> Result<()> {
         let path = self.outputs.page_only().ok_or_else(|| {
-            Failure::Failed(
-                "a check is shown as a page only: give -o and no other format".to_owned(),
-            )
+            Failure::failed("a check is shown as a page only: give -o and no other format")
         })?;
         let page = html::check::page(checks);
         write_atomically(path, page.as_bytes()).at(path)

@@ -60,7 +60,7 @@ impl Reserved {
             "it was printed on stdout".to_owned()
         };
         let path = self.path.display();
-        Err(Failure::Failed(format!("the record can't be written to {path} ({error}); {fallback}")))
+        Err(Failure::failed(format!("the record can't be written to {path} ({error}); {fallback}")))
     }
 }
 

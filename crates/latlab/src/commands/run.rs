@@ -126,7 +126,7 @@ impl Run {
     /// The targets and the output, where no other option was given. Refuses the others, for a scan.
     pub(super) fn only_measurement(&self) -> Result<&Measurement> {
         match self.first_given_except(&[]) {
-            Some(option) => Err(Failure::Failed(format!(
+            Some(option) => Err(Failure::failed(format!(
                 "{option} is for probes: write the options of a scan after its call"
             ))),
             None => Ok(&self.measurement),
@@ -137,7 +137,7 @@ impl Run {
     /// probes.
     pub(super) fn always(&self) -> Result<(Option<Nanos>, Option<PathBuf>)> {
         match self.first_given_except(&["--for"]) {
-            Some(option) => Err(Failure::Failed(format!(
+            Some(option) => Err(Failure::failed(format!(
                 "{option} is for probes: --always watches tasks that are there"
             ))),
             None => Ok((self.time, self.measurement.folder()?)),
@@ -160,7 +160,7 @@ impl Run {
             "--seed",
         ];
         match self.first_given_except(ACCEPTED) {
-            Some(option) => Err(Failure::Failed(format!(
+            Some(option) => Err(Failure::failed(format!(
                 "{option} is for probes, and --pid, --comm and --rt watch existing tasks: leave out \
                  one of the two"
             ))),

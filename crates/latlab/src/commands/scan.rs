@@ -80,7 +80,7 @@ impl Scan {
         let measurement = self.measurement.or(outer);
         if !measurement.is_in_instructions() {
             let why = "only the laboratory finds the function of a section: use --on lab:PROFILE";
-            return Err(Failure::Unsupported(format!("explain scan: {why}")));
+            return Err(Failure::unsupported(format!("explain scan: {why}")));
         }
         measurement.explain(&self.plan_for(&measurement)?, true)
     }
@@ -112,10 +112,10 @@ impl Scan {
         if !measurement.is_native() {
             let why = "-- COMMAND runs on this machine: to scan it in a guest, start latlab in the \
                        guest, as latlab exec --on lab:utime --with COMMAND -- latlab scan -- COMMAND";
-            return Err(Failure::Unsupported(why.to_owned()));
+            return Err(Failure::unsupported(why));
         }
         let text = |word: &OsString| {
-            let not_text = || Failure::Failed(format!("{} is not UTF-8", word.display()));
+            let not_text = || Failure::failed(format!("{} is not UTF-8", word.display()));
             word.to_str().map(|word| Value::from(word.to_owned())).ok_or_else(not_text)
         };
         let command: Vec<Value> = self.command.iter().map(text).collect::<Result<_>>()?;

@@ -16,12 +16,12 @@ use super::target_options::{OPTIONS, TargetOptions};
 use super::worse;
 use crate::study::{self, StudyFile};
 use latlab_core::plan::Plan;
-use latlab_core::record::Record;
+use latlab_core::record::{Record, WarningCode};
 use latlab_core::study::findings::Mismatch;
 use latlab_core::time::Nanos;
 use latlab_format as format;
 use latlab_format::width::Width;
-use latlab_part::failure::{Failure, Result, failed};
+use latlab_part::failure::{Failure, FailureKind, Result, failed};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -179,7 +179,7 @@ impl Study {
             (Some(_), Engine::Slurm) => {
                 let why =
                     "--on can't be combined with --engine slurm: nodes have kernels of their own";
-                return Err(Failure::Failed(why.to_owned()));
+                return Err(Failure::failed(why));
             }
             (Some(target), Engine::Here) => file.move_to(target)?,
             (None, _) => {}
@@ -199,7 +199,7 @@ impl Study {
     fn action(&self) -> Result<Action<'_>> {
         let folder = self.out.as_deref().map(Folder);
         let folder_for = |option: &str| {
-            folder.ok_or_else(|| Failure::Failed(format!("{option} needs --out DIR")))
+            folder.ok_or_else(|| Failure::failed(format!("{option} needs --out DIR")))
         };
         Ok(if self.check {
             Action::Check
@@ -216,7 +216,7 @@ impl Study {
                 (Engine::Slurm, None) => {
                     let why =
                         "--engine slurm needs --out DIR, on a file system that all nodes share";
-                    return Err(Failure::Failed(why.to_owned()));
+                    return Err(Failure::failed(why));
                 }
             })
         })
@@ -231,7 +231,7 @@ impl Study {
     ) -> Result<()> {
         let nth = number.checked_sub(1).filter(|nth| *nth < cells.len()).ok_or_else(|| {
             let cells = cells.len();
-            Failure::Failed(format!("there is no cell {number}: cells are 1 to {cells}"))
+            Failure::failed(format!("there is no cell {number}: cells are 1 to {cells}"))
         })?;
         folder.create()?;
         let mut measured = cells::measure(file, &cells[nth..=nth], Some(folder), &self.targets)?;
@@ -273,7 +273,7 @@ impl Study {
         let width = Width::of_stdout();
         let shown = format::show(&format::study::text(&file.study, &findings, &records, width));
         one_kernel::report_claims(&findings, &others);
-        let is_ended = failures.iter().any(|(_, why)| matches!(why, Failure::CutShort(_)));
+        let is_ended = failures.iter().any(|(_, why)| why.kind == FailureKind::CutShort);
         let explained = match folder {
             Some(folder) if self.explain && !is_ended && written.is_ok() => {
                 self.explain_worst(folder, worst.as_ref(), &results)
@@ -338,7 +338,7 @@ fn report_warnings(file: &StudyFile, records: &[CellRecords]) {
     let mut reported: Vec<&str> = Vec::new();
     for (cell, records) in file.study.cells.iter().zip(records) {
         let warnings = records.iter().flatten().flat_map(|record| &record.warnings);
-        for warning in warnings.filter(|warning| warning.code != "machine") {
+        for warning in warnings.filter(|warning| warning.code != WarningCode::Machine) {
             if !reported.contains(&warning.text.as_str()) {
                 reported.push(&warning.text);
                 format::say(&format!("cell {}: {}", cell.label, warning.text));
@@ -368,7 +368,7 @@ fn separate(
         |why: &Mismatch| !file.stand_ins.is_empty() && matches!(why, Mismatch::Kernel { .. });
     for (nth, why) in mismatches.filter(|(_, why)| !booted(why)) {
         records[nth] = None;
-        failures.push((nth, Failure::Failed(format!("{why}: measure it again"))));
+        failures.push((nth, Failure::failed(format!("{why}: measure it again"))));
     }
     failures.sort_by_key(|(nth, _)| *nth);
     (records, failures)
@@ -396,14 +396,14 @@ fn report_failures(file: &StudyFile, failures: &[(usize, Failure)], table: &str)
     let why = format!("{failed} of {all} cells could not be measured: {table}");
     let mut failures = failures.iter().map(|(_, failure)| failure);
     let is_failed =
-        |failure: &Failure| matches!(failure, Failure::Failed(_) | Failure::Unrestored(_));
-    Err(if failures.clone().all(|failure| matches!(failure, Failure::Unsupported(_))) {
-        Failure::Unsupported(why)
+        |failure: &Failure| matches!(failure.kind, FailureKind::Failed | FailureKind::Unrestored);
+    Err(if failures.clone().all(|failure| failure.kind == FailureKind::Unsupported) {
+        Failure::unsupported(why)
     } else if !failures.clone().any(is_failed)
-        && failures.any(|failure| matches!(failure, Failure::CutShort(_)))
+        && failures.any(|failure| failure.kind == FailureKind::CutShort)
     {
-        Failure::CutShort(why)
+        Failure::cut_short(why)
     } else {
-        Failure::Failed(why)
+        Failure::failed(why)
     })
 }

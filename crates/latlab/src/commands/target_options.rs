@@ -53,7 +53,7 @@ impl TargetOptions {
         for (option, given, kinds) in given {
             if given && !kinds.contains(&kind) {
                 let kinds = kinds.join(":, ");
-                return Err(Failure::Failed(format!(
+                return Err(Failure::failed(format!(
                     "{option} has no effect on {target}: it is for {kinds}: targets (--on)"
                 )));
             }

@@ -17,7 +17,7 @@ pub(super) fn print_clap(error: &clap::Error, command: &str) -> Result<()> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return format::show(&error.render().to_string());
     }
-    Err(Failure::Failed(sentence(error, command)))
+    Err(Failure::failed(sentence(error, command)))
 }
 
 /// The command that the arguments begin with: `latlab kernel build`. Options end it.

@@ -116,12 +116,12 @@ impl Process {
     fn find(pid: u32) -> Result<Process> {
         let started = proc::start_time(pid);
         if started.is_none() || proc::has_process_ended(pid, started.as_deref()) {
-            return Err(Failure::Failed(format!("there is no process {pid}")));
+            return Err(Failure::failed(format!("there is no process {pid}")));
         }
         let mut process = Process { pid, started, loops: Vec::new() };
         process.update(false)?;
         if process.loops.is_empty() {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "process {pid} has no loop of the library latlab-period: `latlab check --pid {pid}` \
                  checks the real-time threads of any program"
             )));
@@ -160,7 +160,7 @@ impl Process {
         for (descriptor, memory) in found {
             let foreign = |why: &dyn std::fmt::Display| {
                 let pid = self.pid;
-                Failure::Failed(format!(
+                Failure::failed(format!(
                     "descriptor {descriptor} of process {pid} is named {MEMORY}, but has no statistics \
                      of a loop: {why}"
                 ))
@@ -201,10 +201,10 @@ impl Process {
 /// The failure to look at the descriptors of a process.
 fn refused(pid: u32, error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => Failure::Unsupported(format!(
+        io::ErrorKind::PermissionDenied => Failure::unsupported(format!(
             "process {pid} belongs to another user or has more rights: run latlab watch as root"
         )),
-        io::ErrorKind::NotFound => Failure::Failed(format!("process {pid} has ended")),
+        io::ErrorKind::NotFound => Failure::failed(format!("process {pid} has ended")),
         _ => failed(&format!("the descriptors of process {pid} can't be read"), error),
     }
 }

@@ -47,7 +47,7 @@ impl StandIn {
             let wanted = wanted.as_ref().filter(|wanted| **wanted != here)?;
             Some(format!("it is a kernel with {wanted}, and here is one with {here}"))
         });
-        other.map_or(Ok(()), |why| Err(Failure::OtherKernel(why)))
+        other.map_or(Ok(()), |why| Err(Failure::other_kernel(why)))
     }
 }
 
@@ -114,7 +114,7 @@ impl StudyFile {
     pub fn move_to(&mut self, target: &str) -> Result<()> {
         let to_guests = target == "vm:";
         if !to_guests && target != "native" && !target.starts_with("ssh:") {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "--on {target}: a study can be moved to native, ssh:HOST, or vm: (each cell's own \
                  profile in wall-clock time)"
             )));
@@ -129,7 +129,7 @@ impl StudyFile {
             let Some(profile) = profile.map(str::to_owned) else {
                 if on.text != target {
                     let text = &on.text;
-                    return Err(Failure::Failed(format!(
+                    return Err(Failure::failed(format!(
                         "--on {target}: the cell {} is for {text}, which is no profile",
                         cell.label
                     )));
@@ -155,7 +155,7 @@ impl StudyFile {
         match self.stand_ins.len() {
             0 => Ok(()),
             number if number == self.study.cells.len() => Ok(()),
-            _ => Err(Failure::Failed(format!("--on {target}: not all cells have a profile"))),
+            _ => Err(Failure::failed(format!("--on {target}: not all cells have a profile"))),
         }
     }
 }

@@ -37,14 +37,9 @@ impl Target for Lab {
         }
         if explain.watch.is_some() {
             let why = "without --traced only probes and scans are explained: add --traced";
-            return Err(Failure::Failed(format!("{}: {why}", plan.plan().target)));
+            return Err(Failure::failed(format!("{}: {why}", plan.plan().target)));
         }
-        let mut outcome = lab::explain(&plan.unexplained(), session)?;
-        let above = explain.above.unwrap_or_default();
-        let on_time = outcome.record.worst.iter_mut().filter(|sample| sample.latency <= above);
-        on_time.for_each(|sample| sample.path = None);
-        outcome.record.plan.explain.clone_from(&plan.plan().explain);
-        Ok(outcome)
+        lab::explain(plan, session)
     }
 
     fn exec(
@@ -73,14 +68,14 @@ fn verified(mut outcome: Outcome) -> Result<Outcome> {
     let (count, disagreements) = verify(&outcome.record);
     if count == 0 {
         let why = "no wake-up was explained, so nothing was compared: lower --above";
-        return Err(Failure::Failed(format!("{}: {why}", outcome.record.plan.target)));
+        return Err(Failure::failed(format!("{}: {why}", outcome.record.plan.target)));
     }
     if !disagreements.is_empty() {
         let lines: Vec<String> = disagreements.iter().map(ToString::to_string).collect();
         let why = format!("the recorder and the plugin disagree: {}", lines.join("; "));
         outcome
             .verdict
-            .get_or_insert(Failure::Failed(format!("{}: {why}", outcome.record.plan.target)));
+            .get_or_insert(Failure::failed(format!("{}: {why}", outcome.record.plan.target)));
     }
     Ok(outcome)
 }

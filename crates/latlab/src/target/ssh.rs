@@ -13,7 +13,7 @@ use connection::{Connection, Event};
 use host::Host;
 use latlab_core::machine::{Machine, TimeDomain};
 use latlab_core::plan::Plan;
-use latlab_core::record::Warning;
+use latlab_core::record::{Warning, WarningCode};
 use latlab_measure::engine::{Outcome, Prepared};
 use latlab_measure::message::{END, KEPT, Message, RECEIVED, Task, output_bytes};
 use latlab_measure::session::{Limit, Output, Session};
@@ -123,11 +123,9 @@ impl Agent<'_, '_> {
                 self.connection.send_word(RECEIVED);
                 let mut record = *record;
                 let complaints = self.connection.complaints();
-                record.warnings.extend(
-                    complaints.map(|text| {
-                        Warning::new("remote-stderr", format!("{}: {text}", self.host))
-                    }),
-                );
+                record.warnings.extend(complaints.map(|text| {
+                    Warning::new(WarningCode::RemoteStderr, format!("{}: {text}", self.host))
+                }));
                 Ok(Outcome { record, verdict })
             }
             other => Err(self.refusal(other)),
@@ -168,7 +166,7 @@ impl Agent<'_, '_> {
             })?;
             if let Some(why) = line.strip_prefix(NOWHERE) {
                 let why = why.trim_end_matches([';', ' ']);
-                return Err(Failure::Failed(format!(
+                return Err(Failure::failed(format!(
                     "{host} has no folder for latlab: {why}; set TMPDIR there to another one, or make room"
                 )));
             }
@@ -210,13 +208,13 @@ impl Agent<'_, '_> {
             Event::Line(_) => {
                 self.connection.kill();
                 let why = format!("it wrote {LONGEST_GREETING} lines that latlab does not expect");
-                Err(Failure::Failed(sentence(&why)))
+                Err(Failure::failed(sentence(&why)))
             }
             Event::RequestToEnd => {
                 self.connection.kill();
-                Err(Failure::CutShort("ended before anything was measured".to_owned()))
+                Err(Failure::cut_short("ended before anything was measured"))
             }
-            Event::Closed(why) => Err(Failure::Failed(sentence(&why))),
+            Event::Closed(why) => Err(Failure::failed(sentence(&why))),
         }
     }
 
@@ -232,7 +230,7 @@ impl Agent<'_, '_> {
                     let what = format!("latlab ended without an answer on {}", self.host);
                     return Err(failed(&what, why));
                 }
-                Event::Closed(why) => return Err(Failure::Failed(lost(self, &why))),
+                Event::Closed(why) => return Err(Failure::failed(lost(self, &why))),
                 Event::Line(line) if line == OVER => over = true,
                 Event::Line(line) => {
                     if let Some(answer) = self.read(&line, plan)?.relay(self.session.watch) {
@@ -266,7 +264,7 @@ impl Agent<'_, '_> {
     /// has received it.
     fn left_there(&self, why: &Failure) -> Failure {
         let (host, fetch) = (&self.host, self.fetch());
-        Failure::Failed(format!(
+        Failure::failed(format!(
             "{host}: {why}; the host keeps what it has measured: fetch that and clean up there with: \
              {fetch}"
         ))
@@ -300,7 +298,7 @@ pub fn check_folder(host: &Host, folder: String) -> Result<String> {
     if folder.starts_with('/') && folder.chars().all(plain) {
         return Ok(folder);
     }
-    Err(Failure::Failed(format!(
+    Err(Failure::failed(format!(
         "{host} names a folder with unusual characters, {folder:?}: set TMPDIR there to another one"
     )))
 }
@@ -308,12 +306,12 @@ pub fn check_folder(host: &Host, folder: String) -> Result<String> {
 /// Checks that this program can run there.
 fn check_machine(host: &Host, system: &str, machine: &str) -> Result<()> {
     if system != "Linux" {
-        return Err(Failure::Unsupported(format!(
+        return Err(Failure::unsupported(format!(
             "{host} runs {system}: latlab measures Linux only"
         )));
     }
     if machine != ARCH {
-        return Err(Failure::Unsupported(format!(
+        return Err(Failure::unsupported(format!(
             "{host} is a {machine} machine, and this latlab is built for {ARCH}: start a latlab built \
              for {machine} there"
         )));

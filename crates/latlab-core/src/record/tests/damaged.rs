@@ -68,7 +68,7 @@ fn record_whose_figures_are_not_those_of_its_samples_is_refused() {
 fn unfinished_record_may_have_a_sample_after_its_series() {
     let mut record = record(4, &[(0, (vec![1_000], 0))]);
     record.worst[0].at = Nanos::from_secs(3_600);
-    record.warnings.push(Warning::new("unfinished", "the run had not ended"));
+    record.warnings.push(Warning::new(WarningCode::Unfinished, "the run had not ended"));
     assert_eq!(Record::from_json(&record.to_json()).unwrap(), record);
 }
 

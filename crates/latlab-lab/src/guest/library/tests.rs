@@ -1,6 +1,7 @@
 //! Tests: real programs run in roots that contain only the files found for them.
 
 use super::*;
+use latlab_part::failure::FailureKind;
 use latlab_sys::{file, process};
 use latlab_testing::root;
 use std::fs;
@@ -127,8 +128,9 @@ fn closure_applies_rpath_to_indirect_libraries_but_not_runpath() {
     }
     let new = tempfile::tempdir().unwrap();
     let program = tower(new.path(), "", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/../lib");
-    let Failure::Unsupported(said) = refused(&program) else { panic!("it is there") };
-    assert!(said.contains("libouter.so needs libinner.so, and no library folder"), "{said}");
+    let said = refused(&program);
+    assert_eq!(said.kind, FailureKind::Unsupported);
+    assert!(said.text.contains("libouter.so needs libinner.so, and no library folder"), "{said}");
     // LD_LIBRARY_PATH finds it; its first folder counts.
     let library_path = vec![new.path().join("nowhere"), new.path().join("lib")];
     let search = Search { library_path, ..Search::of(&variables(), Arch::own()).unwrap() };
@@ -171,21 +173,22 @@ fn closure_refuses_files_that_cannot_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("program");
     let name = path.display().to_string();
-    let failed = |why: &str| Failure::Failed(format!("{name}: {why}"));
+    let failed = |why: &str| Failure::failed(format!("{name}: {why}"));
     assert_eq!(refused(&path), failed("No such file or directory (os error 2)"));
-    let Failure::Failed(said) = refused(folder.path()) else { panic!("it is a folder") };
-    assert!(said.ends_with("this is a folder: name a program in it"), "{said}");
+    let said = refused(folder.path());
+    assert_eq!(said.kind, FailureKind::Failed);
+    assert!(said.text.ends_with("this is a folder: name a program in it"), "{said}");
     put(&path, 0o644, b"#!/bin/sh\n");
     assert_eq!(refused(&path), failed("this is not executable: use chmod +x"));
     put(&path, 0o755, b"#!/no/such/shell -e\n");
     let said = format!("{name} is run by /no/such/shell, which does not exist: install it");
-    assert_eq!(refused(&path), Failure::Unsupported(said));
+    assert_eq!(refused(&path), Failure::unsupported(said));
     put(&path, 0o755, b"#!/usr/bin/env nosuchshell\n");
     let said = format!(
         "{name} is run by nosuchshell, which is not in the guest's PATH: install it, or pass your \
          PATH with --env PATH"
     );
-    assert_eq!(refused(&path), Failure::Unsupported(said));
+    assert_eq!(refused(&path), Failure::unsupported(said));
     let neither = "this is neither a program for x86-64 nor a script that begins with #!";
     put(&path, 0o755, b"echo text\n");
     assert_eq!(refused(&path), failed(neither));
@@ -200,7 +203,7 @@ fn closure_refuses_files_that_cannot_run() {
         assert_eq!(refused(&path), failed(why));
     }
     put(&path, 0o755, &program[..40]);
-    assert!(matches!(refused(&path), Failure::Failed(_)));
+    assert_eq!(refused(&path).kind, FailureKind::Failed);
 }
 
 #[test]
@@ -218,15 +221,19 @@ fn closure_names_a_missing_library_and_what_needs_it() {
          package, or name its folder with --env LD_LIBRARY_PATH=DIR",
         program.display()
     );
-    assert_eq!(refused(&program), Failure::Unsupported(said));
+    assert_eq!(refused(&program), Failure::unsupported(said));
     let program = compile(
         folder.path(),
         "int main() { return 0; }",
         "odd",
         "-Wl,--dynamic-linker=/no/such/loader.so",
     );
-    let Failure::Unsupported(said) = refused(&program) else { panic!("it has no loader") };
-    assert!(said.contains("odd is loaded by /no/such/loader.so, which can't be read"), "{said}");
+    let said = refused(&program);
+    assert_eq!(said.kind, FailureKind::Unsupported);
+    assert!(
+        said.text.contains("odd is loaded by /no/such/loader.so, which can't be read"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Recipe {
         let arch = Arch::usual();
         if !arch.is_host() {
             let why = format!("{}: this kernel is built on {} only", self.name, arch.title);
-            return Err(Failure::Unsupported(why));
+            return Err(Failure::unsupported(why));
         }
         let types = self.has_types().then_some(("pahole", "dwarves"));
         let tools: Vec<(&str, &str)> = TOOLS.iter().copied().chain(types).collect();
@@ -103,7 +103,7 @@ impl Recipe {
         if lost.is_empty() {
             return Ok(());
         }
-        Err(Failure::Failed(format!("this source does not support {}", lost.join(", "))))
+        Err(Failure::failed(format!("this source does not support {}", lost.join(", "))))
     }
 }
 
@@ -111,7 +111,7 @@ impl Edit {
     fn apply(&self, text: &str) -> Result<String> {
         match text.matches(&self.from).count() {
             1 => Ok(text.replace(&self.from, &self.to)),
-            n => Err(Failure::Failed(format!(
+            n => Err(Failure::failed(format!(
                 "the edit of {} does not fit this source: '{}' occurs {n} times",
                 self.file, self.from
             ))),

@@ -38,7 +38,7 @@ pub(super) fn check(load: &str, command: &str) -> Result<()> {
         return Ok(());
     }
     let place = if name.contains('/') { "" } else { " in PATH" };
-    Err(Failure::Unsupported(format!("{load}: there is no program '{name}'{place}")))
+    Err(Failure::unsupported(format!("{load}: there is no program '{name}'{place}")))
 }
 
 impl<'a> Program<'a> {

@@ -78,7 +78,7 @@ impl InjectedCause {
             return Ok(());
         }
         if clock::resolution() > Nanos(1) {
-            return Err(Failure::Unsupported(format!(
+            return Err(Failure::unsupported(format!(
                 "{probe}: timers fire at ticks only on this kernel, so a delay can't start at a set \
                  time: boot without highres=off (lab:preemptible-hr), or use cause=page-fault"
             )));
@@ -127,7 +127,7 @@ fn check_single_cpu(probe: &str, why: &str) -> Result<()> {
     if cpu::online(&Root::default()).len() <= 1 {
         return Ok(());
     }
-    Err(Failure::Unsupported(format!(
+    Err(Failure::unsupported(format!(
         "{probe}: {why}: use a profile with one CPU, or cause=timer-callback"
     )))
 }

@@ -31,7 +31,7 @@ impl Buffer {
 
     /// Returns why [`Buffer::open_card`] failed.
     pub(super) fn not_opened(self, error: &io::Error) -> Failure {
-        let unsupported = |why: String| Failure::Unsupported(format!("player: {why}"));
+        let unsupported = |why: String| Failure::unsupported(format!("player: {why}"));
         match error.kind() {
             io::ErrorKind::NotFound => unsupported(
                 "there is no sound card (/dev/snd): load the driver of one without hardware \
@@ -48,9 +48,8 @@ impl Buffer {
                  other values of period= and periods=, or device=clock",
                 self.periods, self.period
             )),
-            io::ErrorKind::ResourceBusy => Failure::Failed(
-                "player: the sound card is in use by another program: stop it, or use device=clock"
-                    .to_owned(),
+            io::ErrorKind::ResourceBusy => Failure::failed(
+                "player: the sound card is in use by another program: stop it, or use device=clock",
             ),
             _ => failed("player: the sound card", error),
         }

@@ -3,7 +3,7 @@
 use crate::probe::Probe;
 use crate::rig::{Cost, Pacing, Rig, Sampler, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
-use latlab_core::record::Warning;
+use latlab_core::record::{Warning, WarningCode};
 use latlab_core::time::Nanos;
 use latlab_part::failure::{Failure, Result};
 use latlab_part::part::driver;
@@ -106,7 +106,7 @@ impl Probe for Interrupt {
                 "rhealstone.interrupt measured from timer expiry to the task, because only the test \
                  driver knows when the handler ran: {why}"
             );
-            rig.warnings.push(Warning::new("no-test-driver", text));
+            rig.warnings.push(Warning::new(WarningCode::NoTestDriver, text));
         }
         done
     }

@@ -48,7 +48,7 @@ pub(super) fn select<T>(
     let is_selected = |object: &&Object<T>| kind == ObjectKind::All || kind == object.kind;
     let selected: Vec<_> = objects.iter().filter(is_selected).collect();
     if selected.is_empty() {
-        return Err(Failure::Failed(format!("{probe}: there is no such kind: use kind=all")));
+        return Err(Failure::failed(format!("{probe}: there is no such kind: use kind=all")));
     }
     Ok(selected)
 }
@@ -66,7 +66,7 @@ pub(super) fn check<T>(probe: &str, instead: &str, objects: &[&Object<T>]) -> Re
     }
     let refused = |why: &str, error: io::Error, remedy: &str| {
         let text = format!("{probe}: {why} ({error}): {remedy}, or use {instead}");
-        Err(Failure::Unsupported(text))
+        Err(Failure::unsupported(text))
     };
     // The namespace belongs to the thread and ends with it. Nothing is created outside of it.
     let make_all = || objects.iter().try_for_each(|object| (object.make)().map(drop));

@@ -51,7 +51,7 @@ impl Show {
 fn watch() -> Result<()> {
     if !std::io::stdout().is_terminal() {
         let why = "--watch needs a terminal: leave it out to print the status once";
-        return Err(Failure::Failed(why.to_owned()));
+        return Err(Failure::failed(why));
     }
     let signals = Signals::block().context("signals can't be blocked")?;
     loop {

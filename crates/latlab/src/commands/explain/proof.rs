@@ -6,12 +6,14 @@ use crate::target::Target;
 use latlab_core::compare::turns;
 use latlab_core::plan::{Plan, Setting};
 use latlab_core::proof::{self, Candidate, Effect, Judged, Proof, Proofs};
-use latlab_core::record::{Change, Record, Warning, settings_turned, settings_were_there};
+use latlab_core::record::{
+    Change, Record, Warning, WarningCode, settings_turned, settings_were_there,
+};
 use latlab_core::time::Nanos;
 use latlab_format::{self as format, live};
 use latlab_measure::engine::{Outcome, Prepared};
 use latlab_measure::session::Session;
-use latlab_part::failure::{Failure, Result};
+use latlab_part::failure::{Failure, FailureKind, Result};
 use latlab_part::progress::Watch;
 
 /// Most turns on a machine whose runs differ for other reasons than their seeds, too.
@@ -29,7 +31,7 @@ pub(in crate::commands) fn prove(
     session: &mut Session<'_>,
 ) -> Outcome {
     let mut outcome = explained;
-    let failed = outcome.verdict.as_ref().is_some_and(|why| !matches!(why, Failure::Worse(_)));
+    let failed = outcome.verdict.as_ref().is_some_and(|why| why.kind != FailureKind::Worse);
     if failed || outcome.record.cut_short().is_some() {
         return outcome;
     }
@@ -50,7 +52,7 @@ pub(in crate::commands) fn prove(
         Ok(End::Complete) => {}
         Ok(End::Interrupted) => {
             let text = "ended early, before all remedies were judged";
-            outcome.record.warnings.push(Warning::new("interrupted", text));
+            outcome.record.warnings.push(Warning::new(WarningCode::Interrupted, text));
         }
         Err(failure) => outcome.verdict = Some(failure.about("trying remedies")),
     }
@@ -69,7 +71,7 @@ fn nothing_to_try(not_tried: &[String]) -> Option<Failure> {
     }
     let why =
         "no remedy can be tried at once against the leading causes: see what to do against each";
-    Some(Failure::Unsupported(why.to_owned()))
+    Some(Failure::unsupported(why))
 }
 
 /// The same session with another view: records of turns do not replace the file of `--out`.
@@ -224,10 +226,12 @@ impl Turns {
             (Some(nth), Ok(record)) => {
                 self.trials[nth].records.push(record);
                 if let Some(why) = self.turned(nth) {
-                    self.refuse(nth, &Failure::Failed(why));
+                    self.refuse(nth, &Failure::failed(why));
                 }
             }
-            (Some(_), Err(failure @ Failure::Unrestored(_))) => return Err(failure),
+            (Some(_), Err(failure)) if failure.kind == FailureKind::Unrestored => {
+                return Err(failure);
+            }
             (Some(nth), Err(failure)) => self.refuse(nth, &failure),
         }
         Ok(())
@@ -302,7 +306,7 @@ impl Trial {
 /// The failure of a run to restore something, if it is one.
 fn unrestored(outcome: Result<Outcome>) -> Option<Failure> {
     let failure = outcome.map_or_else(Some, |outcome| outcome.verdict);
-    failure.filter(|failure| matches!(failure, Failure::Unrestored(_)))
+    failure.filter(|failure| failure.kind == FailureKind::Unrestored)
 }
 
 /// Time that one run of this plan measures.

@@ -37,7 +37,7 @@ pub(super) fn describe(name: &str) -> Result<String> {
     }
     let names = super::names();
     let hint = suggest::hint(name, &names.iter().map(String::as_str).collect::<Vec<_>>());
-    Err(Failure::Failed(format!("nothing is named '{name}': {hint}")))
+    Err(Failure::failed(format!("nothing is named '{name}': {hint}")))
 }
 
 fn describe_target(name: &str) -> Option<String> {

@@ -8,9 +8,9 @@ use crate::study::StudyFile;
 use latlab_core::study::claim::ClaimVerdict;
 use latlab_core::study::findings::Findings;
 use latlab_format as format;
-use latlab_part::failure::{Failure, Result};
+use latlab_part::failure::{Failure, FailureKind, Result};
 
-/// Measures the cells. The result of a cell that models another kernel is [`Failure::OtherKernel`].
+/// Measures the cells. The result of a cell that models another kernel is [`Failure::other_kernel`].
 pub(super) fn measure(
     file: &StudyFile,
     all: &[CellPlans<'_>],
@@ -47,7 +47,7 @@ pub(super) fn separate_others(
     failures: Vec<(usize, Failure)>,
 ) -> (Vec<&str>, Vec<(usize, Failure)>) {
     let (others, failures): (Vec<_>, Vec<_>) =
-        failures.into_iter().partition(|(_, failure)| matches!(failure, Failure::OtherKernel(_)));
+        failures.into_iter().partition(|(_, failure)| failure.kind == FailureKind::OtherKernel);
     let label = |(nth, failure): (usize, Failure)| {
         let label = file.study.cells[nth].label.as_str();
         format::say(&format!("cell {label} can't be asked here: {failure}"));
@@ -59,7 +59,7 @@ pub(super) fn separate_others(
 /// The failure of a study without any cell of this kernel.
 pub(super) fn none_here(file: &StudyFile) -> Failure {
     let name = &file.name;
-    Failure::Unsupported(format!("{name}: none of its cells is of the kernel that runs here"))
+    Failure::unsupported(format!("{name}: none of its cells is of the kernel that runs here"))
 }
 
 /// Says how many claims can't be judged on this kernel, because they are about these cells of other

@@ -44,7 +44,7 @@ pub(super) fn run(command: &mut Command, input: &str) -> Result<CommandOutput> {
 
 fn not_started(name: &str, error: &std::io::Error) -> Failure {
     if error.kind() == ErrorKind::NotFound {
-        return Failure::Unsupported(format!(
+        return Failure::unsupported(format!(
             "Slurm is not installed: {name} is missing; apt-get install slurm-client, and put the \
              cluster's slurm.conf into /etc/slurm"
         ));
@@ -59,24 +59,25 @@ pub(super) fn failure(what: &str, stderr: &str) -> Failure {
     let no_cluster = ["configuration source", "configuration file", "contact slurm controller"];
     if no_cluster.iter().any(|words| stderr.contains(words)) {
         let what = "Slurm is installed, but no cluster answers";
-        return Failure::Unsupported(format!("{what}: {why}; check SLURM_CONF and sinfo"));
+        return Failure::unsupported(format!("{what}: {why}; check SLURM_CONF and sinfo"));
     }
-    Failure::Failed(format!("{what}: {why}"))
+    Failure::failed(format!("{what}: {why}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_part::failure::FailureKind;
 
     #[test]
     fn failure_is_unsupported_only_without_cluster() {
         let stderr = "sbatch: error: invalid partition specified: x\n\
                     sbatch: error: Batch job submission failed: Invalid partition name specified\n";
-        assert!(
-            matches!(failure("sbatch", stderr), Failure::Failed(why) if why.ends_with("name specified"))
-        );
+        let unknown = failure("sbatch", stderr);
+        assert_eq!(unknown.kind, FailureKind::Failed);
+        assert!(unknown.text.ends_with("name specified"), "{unknown}");
         let stderr = "sbatch: error: Batch job submission failed: Unable to contact slurm controller \
                     (connect failure)\n";
-        assert!(matches!(failure("sbatch", stderr), Failure::Unsupported(_)));
+        assert_eq!(failure("sbatch", stderr).kind, FailureKind::Unsupported);
     }
 }

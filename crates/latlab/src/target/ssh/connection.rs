@@ -194,7 +194,7 @@ fn configure(command: &mut Command) {
 fn unable(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::NotFound => {
-            Failure::Unsupported("ssh is not installed: apt-get install openssh-client".to_owned())
+            Failure::unsupported("ssh is not installed: apt-get install openssh-client")
         }
         _ => failed("ssh can't be started", error),
     }

@@ -16,7 +16,7 @@ impl Host {
     /// The host of the target `ssh:[USER@]HOST[:PORT]`.
     pub fn of(target: &str) -> Result<Host> {
         let name = target.strip_prefix("ssh:").unwrap_or_default();
-        let failed = |why: &str| Failure::Failed(format!("--on {target}: {why}"));
+        let failed = |why: &str| Failure::failed(format!("--on {target}: {why}"));
         let (user, place) = match name.rsplit_once('@') {
             Some((user, place)) => (Some(user), place),
             None => (None, name),

@@ -68,7 +68,7 @@ fn has_remedy(plan: &Plan) -> bool {
 #[test]
 fn remedy_that_cannot_be_undone_ends_the_proof() {
     let (outcome, _) = proven(&Scripted(|plan, _| {
-        let unrestored = Failure::unrestored(&["ksm (EIO)".to_owned()]);
+        let unrestored = Failure::not_restored(&["ksm (EIO)".to_owned()]);
         unrestored.filter(|_| has_remedy(plan)).map_or(Ok(explained()), Err)
     }));
     let failure = outcome.failure().expect("it failed").to_string();
@@ -79,7 +79,7 @@ fn remedy_that_cannot_be_undone_ends_the_proof() {
 fn remedy_that_cannot_be_undone_is_reported_after_an_interruption() {
     let (outcome, _) = proven(&Scripted(|_, session| {
         session.ended = true;
-        Ok(Outcome { verdict: Failure::unrestored(&["ksm (EIO)".to_owned()]), ..explained() })
+        Ok(Outcome { verdict: Failure::not_restored(&["ksm (EIO)".to_owned()]), ..explained() })
     }));
     let failure = outcome.failure().expect("it failed").to_string();
     assert!(failure.starts_with("trying remedies: not restored: ksm (EIO)"), "{failure}");
@@ -88,7 +88,7 @@ fn remedy_that_cannot_be_undone_is_reported_after_an_interruption() {
 #[test]
 fn remedy_that_cannot_be_made_is_refused() {
     let (outcome, _) = proven(&Scripted(|plan, _| {
-        if has_remedy(plan) { Err(Failure::Failed("no load".to_owned())) } else { Ok(explained()) }
+        if has_remedy(plan) { Err(Failure::failed("no load")) } else { Ok(explained()) }
     }));
     assert_eq!(outcome.failure(), None);
     let tried = &outcome.record.proofs.expect("a remedy was tried").tried[0];
@@ -96,7 +96,7 @@ fn remedy_that_cannot_be_made_is_refused() {
 }
 
 /// The outcome of a run with a warning that a part of it was lost.
-fn lost(code: &str, text: &str) -> Outcome {
+fn lost(code: WarningCode, text: &str) -> Outcome {
     let mut outcome = explained();
     outcome.record.warnings.push(Warning::new(code, text));
     outcome
@@ -106,7 +106,7 @@ fn lost(code: &str, text: &str) -> Outcome {
 fn remedy_whose_run_lost_a_load_is_refused() {
     let (outcome, _) = proven(&Scripted(|plan, _| {
         let whole = !has_remedy(plan);
-        Ok(if whole { explained() } else { lost("load-ended", "the load fork ended") })
+        Ok(if whole { explained() } else { lost(WarningCode::LoadEnded, "the load fork ended") })
     }));
     assert_eq!(outcome.failure(), None);
     let tried = &outcome.record.proofs.expect("a remedy was tried").tried[0];
@@ -148,7 +148,7 @@ fn remedy_whose_setting_another_program_turns_is_refused() {
 fn run_without_remedy_that_lost_a_cpu_ends_the_proof() {
     let (outcome, _) = proven(&Scripted(|plan, _| {
         let whole = has_remedy(plan);
-        Ok(if whole { explained() } else { lost("cpu-offline", "CPU 1 went offline") })
+        Ok(if whole { explained() } else { lost(WarningCode::CpuOffline, "CPU 1 went offline") })
     }));
     let failure = outcome.failure().expect("it failed").to_string();
     assert_eq!(failure, "trying remedies: CPU 1 went offline");
@@ -162,7 +162,7 @@ fn turns_before_a_failure_are_not_denied() {
     let (outcome, _) = proven(&Scripted(|plan, _| {
         let turn = plan.seed - explained().record.plan.seed + 1;
         if has_remedy(plan) && turn == 7 {
-            return Err(Failure::Failed("no memory".to_owned()));
+            return Err(Failure::failed("no memory"));
         }
         Ok(explained())
     }));
@@ -176,8 +176,8 @@ fn turns_before_a_failure_are_not_denied() {
 fn end_of_the_turns_ends_the_session() {
     let (outcome, ended) = proven(&Scripted(|_, session| {
         session.ended = true;
-        Err(Failure::CutShort("ended".to_owned()))
+        Err(Failure::cut_short("ended"))
     }));
-    assert!(matches!(outcome.failure(), Some(Failure::CutShort(_))));
+    assert_eq!(outcome.failure().map(|failure| failure.kind), Some(FailureKind::CutShort));
     assert!(ended, "the next target would be measured");
 }
