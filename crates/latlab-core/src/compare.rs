@@ -21,7 +21,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-pub use bootstrap::Interval;
+pub use crate::interval::Interval;
 pub use difference::{Change, Difference};
 pub use extreme::{Extreme, Level};
 pub use latency::{Latency, Row};

@@ -15,6 +15,7 @@ pub mod explain;
 pub mod feed;
 pub mod growth;
 pub mod histogram;
+mod interval;
 pub mod list;
 pub mod machine;
 pub mod path;

@@ -3,6 +3,8 @@
 pub mod explained;
 mod json;
 mod merge;
+pub mod proofs;
+pub mod remedy;
 pub mod running;
 mod sample;
 mod series;
@@ -19,10 +21,10 @@ pub use settings::{settings_turned, settings_were_there};
 pub use warning::{Warning, WarningCode};
 
 use self::explained::Explained;
+use self::proofs::Proofs;
 use crate::cpulist::CpuList;
 use crate::machine::Machine;
 use crate::plan::Plan;
-use crate::proof::Proofs;
 use crate::scan::Scan;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};

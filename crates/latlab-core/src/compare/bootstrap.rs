@@ -3,23 +3,14 @@
 //! of one run are correlated.
 
 use crate::histogram::Histogram;
+use crate::interval::Interval;
 use crate::random::Random;
 use crate::time::Nanos;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Number of resamplings; the interval is then from the 50th to the 1950th.
 const TIMES: usize = 1_999;
 const TAIL: usize = 49;
-
-/// 95 % confidence interval: the range of a figure in 95 of 100 resamplings of the runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interval<T> {
-    /// Lower end.
-    pub low: T,
-    /// Upper end.
-    pub high: T,
-}
 
 /// Cumulative histograms: for each value of any run, the samples of each run up to it.
 struct Cumulative {

@@ -1,11 +1,12 @@
 //! Judging the quantiles of all latencies together: which of them differ between the two sides.
 
-use super::bootstrap::{self, Interval};
+use super::bootstrap;
 use super::latency::{Latency, RunHistograms, beyond};
 use super::randomization::{self, Values};
 use super::runs::{Design, Method};
 use super::verdict::{Judged, Verdict};
 use crate::histogram::Histogram;
+use crate::interval::Interval;
 
 /// Minimum number of recorded samples above a judged quantile; with fewer it is hardly more than a
 /// maximum.

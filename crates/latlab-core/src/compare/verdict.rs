@@ -1,6 +1,6 @@
 //! Verdict on one figure: no difference, faster, slower, mixed or inconclusive.
 
-use super::bootstrap::Interval;
+use crate::interval::Interval;
 use crate::time::Nanos;
 use serde::Serialize;
 

@@ -1,62 +1,9 @@
 //! Whether a remedy helped, by the statistics of `compare`.
 
 use crate::compare::turns::{self, Look};
-use crate::compare::{self, CompareError, Interval, Latency, Row, Verdict};
+use crate::compare::{self, CompareError, Latency, Row, Verdict};
 use crate::record::Record;
-use crate::time::Nanos;
-use serde::{Deserialize, Serialize};
-
-/// The effect of a remedy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Effect {
-    /// Wake-ups were less late.
-    Helped,
-    /// No effect worth a change was shown.
-    NoneShown,
-    /// Wake-ups were later.
-    Harmed,
-    /// One figure was better, another worse.
-    Mixed,
-    /// There were too few runs to tell.
-    Unknown,
-}
-
-/// A judged remedy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
-    /// The effect.
-    pub effect: Effect,
-    /// The figures that it was judged by: of each latency the worst, and the highest quantile with
-    /// enough samples.
-    pub figures: Vec<JudgedFigure>,
-}
-
-/// One figure without and with the remedy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JudgedFigure {
-    /// The probe. If it measures several latencies, also the end of this one
-    /// (`realfeel.read-returned`).
-    pub probe: String,
-    /// `worst`, or a quantile as `p99`.
-    pub name: String,
-    /// Of all runs without the remedy together.
-    pub without: Nanos,
-    /// Of all runs with the remedy together.
-    pub with: Nanos,
-    /// The ratio of with to without: for pairs the median of their ratios, for other runs the ratio
-    /// of the medians.
-    pub ratio: f64,
-    /// Its 95 % confidence interval; none where time is exactly repeatable and runs do not differ.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub interval: Option<Interval<f64>>,
-    /// Probability that any of the figures differs as much by chance; none where there is no chance.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub p: Option<f64>,
-    /// Whether the difference is real and large enough to matter: `Helped`, `Harmed` or
-    /// `NoneShown`.
-    pub effect: Effect,
-}
+use crate::record::proofs::{Effect, Judged, JudgedFigure};
 
 /// The name of the worst sample as a figure.
 const WORST: &str = "worst";

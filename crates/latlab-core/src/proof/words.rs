@@ -1,7 +1,6 @@
 //! Proofs in words, for text and pages.
 
-use super::judge::JudgedFigure;
-use super::{Effect, Judged, Outcome, Proof, Proofs};
+use super::{Effect, Judged, JudgedFigure, Outcome, Proof, Proofs};
 use crate::compare::by;
 use crate::time::Nanos;
 

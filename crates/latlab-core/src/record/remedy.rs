@@ -52,12 +52,12 @@ const FOR_GOOD: &[ForGood] = &[
 
 impl Remedy {
     /// Returns the change of a knob.
-    pub(super) fn knob(name: &str, value: impl Into<String>) -> Remedy {
+    pub(crate) fn knob(name: &str, value: impl Into<String>) -> Remedy {
         Remedy::Knob(Setting { knob: name.to_owned(), value: value.into() })
     }
 
     /// Returns the change of one knob or several, each with its value.
-    pub(super) fn knobs(values: &[(&str, &str)]) -> Remedy {
+    pub(crate) fn knobs(values: &[(&str, &str)]) -> Remedy {
         if let [(name, value)] = *values {
             return Remedy::knob(name, value);
         }
