@@ -25,6 +25,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("diagnosis", programs::diagnosis),
     ("elf", programs::elf),
     ("events", programs::events),
+    ("foreign", texts::foreign),
     ("histogram", records::histogram),
     ("http", programs::http),
     ("image", programs::image),

@@ -3,6 +3,7 @@
 use latlab_check::PerfMap;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Setting;
+use latlab_core::record::Record;
 use latlab_core::size::Bytes;
 use latlab_core::study::claim::{Claim, NamedValue};
 use latlab_core::study::{self, Study};
@@ -135,5 +136,14 @@ pub fn symbols(bytes: &[u8]) {
         assert_eq!(found.offset, 0);
         let _ = symbols.find(line.address.wrapping_sub(1));
         let _ = symbols.find(line.address.wrapping_add(1 << 20));
+    }
+}
+
+/// The result of another tool: as a record it is consistent, and read again.
+pub fn foreign(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    if let Some(Ok(record)) = latlab_core::foreign::read(text) {
+        let again = Record::from_json(&record.to_json()).expect("latlab reads what it writes");
+        assert_eq!(again.series, record.series);
     }
 }

@@ -223,6 +223,11 @@ impl Histogram {
         above.sum::<u64>().max(1)
     }
 
+    /// Returns the number of samples in the buckets from that of `limit` on.
+    pub fn count_from(&self, limit: Nanos) -> u64 {
+        self.buckets().filter(|bucket| bucket.to > limit).map(|bucket| bucket.count).sum()
+    }
+
     /// Iterates over the buckets with samples, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         self.hdr.iter_recorded().map(|step| {

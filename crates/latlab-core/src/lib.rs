@@ -13,6 +13,7 @@ pub mod cpulist;
 pub mod doctor;
 pub mod explain;
 pub mod feed;
+pub mod foreign;
 pub mod growth;
 pub mod histogram;
 mod interval;

@@ -16,7 +16,7 @@ mod warning;
 pub use json::RecordError;
 pub use merge::Incomparable;
 pub use sample::{Charge, Sample, worst_first};
-pub use series::{Counts, Disturbed, Schedule, Series, WarmUp};
+pub use series::{Beyond, Counts, Disturbed, Schedule, Series, WarmUp};
 pub use settings::{settings_turned, settings_were_there};
 pub use warning::{Warning, WarningCode};
 

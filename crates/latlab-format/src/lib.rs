@@ -23,6 +23,7 @@ mod part;
 pub mod perfetto;
 pub mod picture;
 pub mod progress;
+mod record;
 pub mod scan;
 pub mod signature;
 pub mod study;
@@ -108,6 +109,14 @@ pub fn pass(stream: Stream, bytes: &[u8]) -> std::io::Result<()> {
 /// Formats a time for pages and pictures, where every font has a µ.
 pub fn micro(time: Nanos) -> String {
     with_micro(&time.to_string())
+}
+
+/// A quantile or the mean of a series as `shown`, after `≥` where it is only known to be at least as long.
+pub fn at_least(series: &Series, value: Nanos, shown: impl Fn(Nanos) -> String) -> String {
+    match series.beyond {
+        Some(beyond) if value >= beyond.limit => format!("≥ {}", shown(beyond.limit)),
+        _ => shown(value),
+    }
 }
 
 /// Writes the microseconds of a text with a µ, for pages and pictures.

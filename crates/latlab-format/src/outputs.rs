@@ -2,14 +2,14 @@
 
 use super::output::{Contents, Destination, Format};
 use super::picture::NamedRecord;
-use super::{folded, html, parquet, perfetto, svg};
+use super::{folded, html, parquet, perfetto, record, svg};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use latlab_part::failure::{Context as _, Failure, Result, failed};
 use std::path::{Path, PathBuf};
 
 /// Every output format, in the order they are written.
 pub static FORMATS: &[Format] =
-    &[html::FORMAT, svg::FORMAT, parquet::FORMAT, perfetto::FORMAT, folded::FORMAT];
+    &[record::FORMAT, html::FORMAT, svg::FORMAT, parquet::FORMAT, perfetto::FORMAT, folded::FORMAT];
 
 /// The formats that the user has selected, with their destinations.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ mod scans;
 
 use super::table::fitted;
 use super::width::Width;
-use super::{command, configuration, decimal, grouped, printable, series_name};
+use super::{at_least, command, configuration, decimal, grouped, printable, series_name};
 use comfy_table::{CellAlignment, Table};
 use latlab_core::histogram::{Histogram, Quantiles};
 use latlab_core::record::{Change, Record, Series};
@@ -144,37 +144,24 @@ fn series_table(record: &Record) -> Table {
     let mut table = plain_table(&SERIES);
     for series in &record.series {
         let name = series_name(record, series);
-        table.add_row(row(
-            &[name, series.cpus().to_string()],
-            &[grouped(series.counts.recorded), grouped(series.counts.missed)],
-            &[series.min, series.mean],
-            series.quantiles,
-            series.max,
-        ));
+        let quantiles = |of: Quantiles| {
+            let tail = [of.p50, of.p99, of.p99_9, of.p99_99];
+            tail.map(|time| at_least(series, time, |time| time.to_string()))
+        };
+        let mut cells = vec![name, series.cpus().to_string()];
+        cells.extend([grouped(series.counts.recorded), grouped(series.counts.missed)]);
+        cells.extend([series.min, series.mean].map(|time| time.to_string()));
+        cells.extend(quantiles(series.quantiles));
+        cells.push(series.max.to_string());
+        table.add_row(cells);
         if series.counts.missed > 0 {
             let mut cells = vec!["  corrected".to_owned()];
             cells.resize(6, String::new());
-            let corrected = series.corrected;
-            cells.extend(
-                [corrected.p50, corrected.p99, corrected.p99_9, corrected.p99_99]
-                    .map(|time| time.to_string()),
-            );
+            cells.extend(quantiles(series.corrected));
             table.add_row(cells);
         }
     }
     table
-}
-
-fn row(
-    names: &[String],
-    counts: &[String],
-    times: &[Nanos],
-    quantiles: Quantiles,
-    max: Nanos,
-) -> Vec<String> {
-    let tail = [quantiles.p50, quantiles.p99, quantiles.p99_9, quantiles.p99_99, max];
-    let times = times.iter().chain(&tail).map(ToString::to_string);
-    names.iter().chain(counts).cloned().chain(times).collect()
 }
 
 /// Returns a table without borders, which programs can parse. The first column is left-aligned.

@@ -27,7 +27,8 @@ mod watch;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use latlab_core::compare::distinct;
-use latlab_core::record::Record;
+use latlab_core::foreign::{self, TOOLS};
+use latlab_core::record::{Record, RecordError};
 use latlab_core::time::Nanos;
 use latlab_format as format;
 use latlab_measure::load;
@@ -301,7 +302,19 @@ fn record_in(path: &Path) -> Result<Record> {
     let bytes = file::read_at_most(path, LONGEST).context(&name)?;
     let text = String::from_utf8(bytes)
         .map_err(|_| failed(&name, "this is not a latlab record: it is not UTF-8"))?;
-    Record::from_json(&text).context(&name)
+    match Record::from_json(&text) {
+        Err(error @ RecordError::Foreign(_)) => match foreign::read(&text) {
+            Some(read) => read.context(&name).inspect(|record| say_what_is_unknown(&name, record)),
+            None if text.trim_start().starts_with('{') => Err(failed(&name, error)),
+            None => Err(failed(&name, format!("{error}; nor is it a result of {TOOLS}"))),
+        },
+        record => record.context(&name),
+    }
+}
+
+/// Prints what the result of another tool leaves unknown, and what it shows.
+fn say_what_is_unknown(name: &str, record: &Record) {
+    record.warnings.iter().for_each(|warning| format::say(&format!("{name}: {}", warning.text)));
 }
 
 #[cfg(test)]

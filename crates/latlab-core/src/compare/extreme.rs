@@ -89,6 +89,11 @@ impl Tail<'_> {
     }
 
     fn estimate(&self) -> Result<Level, String> {
+        if self.series.iter().any(|series| series.beyond.is_some()) {
+            return Err(
+                "the longest samples are above the range of the tool that measured them".to_owned()
+            );
+        }
         if self.runs.iter().any(|run| run.runs > 1) {
             return Err("the runs were merged, which loses their order".to_owned());
         }

@@ -151,6 +151,7 @@ impl SideLatency<'_> {
             let corrected = self::rows("corrected ", whole, recorded);
             rows.extend(corrected.into_iter().filter(|row| row.name.starts_with("corrected p")));
         }
+        rows.retain(|row| !self.is_bound(row.a, &row.name) && !other.is_bound(row.b, &row.name));
         let of_runs = |side: &SideLatency<'_>| -> Option<Vec<Histogram>> {
             let of = |run: &&Distribution<'_>| {
                 if missed { run.corrected() } else { run.histogram.clone() }
@@ -177,6 +178,15 @@ impl SideLatency<'_> {
             unknown,
         };
         (latency, runs)
+    }
+
+    /// Whether this value of a row is only known to be at least as long.
+    fn is_bound(&self, value: Nanos, name: &str) -> bool {
+        let mut series = self.runs.iter().flat_map(|run| run.parts.iter());
+        !matches!(name, "min" | "max")
+            && series.any(|series| {
+                series.is_at_least(value) || name == "mean" && series.beyond.is_some()
+            })
     }
 
     /// The maxima of both sides; `by_chance` unless the time is exactly repeatable.

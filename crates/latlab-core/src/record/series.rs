@@ -37,6 +37,9 @@ pub struct Series {
     pub interval: Option<Nanos>,
     /// Numbers of samples and of missed periods.
     pub counts: Counts,
+    /// Samples above the range of the tool that measured them; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub beyond: Option<Beyond>,
     /// The minimum.
     pub min: Nanos,
     /// The exact maximum.
@@ -76,6 +79,16 @@ pub struct Counts {
     pub missed: u64,
     /// Recorded samples that came early, before the timer expired; they count as 0.
     pub below_zero: u64,
+}
+
+/// Samples above the range of the tool that measured them. They are in the distribution at the end of the range, but
+/// for the maximum, which is known: a quantile from there on is at least the end of the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beyond {
+    /// End of the range.
+    pub limit: Nanos,
+    /// Number of samples.
+    pub count: u64,
 }
 
 /// Scheduling of the measuring thread, read back from the kernel.
@@ -140,6 +153,12 @@ impl Series {
         self.corrected = corrected.as_ref().unwrap_or(histogram).quantiles();
     }
 
+    /// Whether a quantile of this value is only known to be at least as long, as samples are above the range of the
+    /// tool that measured them.
+    pub fn is_at_least(&self, quantile: Nanos) -> bool {
+        self.beyond.is_some_and(|beyond| quantile >= beyond.limit)
+    }
+
     /// Whether it comes from a scan, which chooses its moments: its distribution depends on that
     /// choice as much as on the machine.
     pub fn is_of_scan(&self) -> bool {
@@ -170,6 +189,9 @@ impl Series {
         let mut histogram = self.histogram()?;
         histogram.add(&other.histogram()?);
         self.counts = self.counts.add(other.counts);
+        let limit = |one: &Series| one.beyond.map(|beyond| beyond.limit);
+        let limit = [limit(self), limit(other)].into_iter().flatten().min();
+        self.beyond = limit.map(|limit| Beyond { limit, count: histogram.count_from(limit) });
         self.set_histogram(&histogram);
         self.disturbed = self.disturbed.add(other.disturbed);
         self.cpu_ns = self.cpu_ns + other.cpu_ns;
@@ -195,6 +217,12 @@ impl Series {
                 "its histogram has {} samples, but {} were recorded",
                 histogram.count(),
                 self.counts.recorded
+            ));
+        }
+        let beyond = self.beyond.map(|beyond| (beyond.count, histogram.count_from(beyond.limit)));
+        if let Some((stated, counted)) = beyond.filter(|(stated, counted)| stated > counted) {
+            return Some(format!(
+                "{stated} samples are said to be above its range, and {counted} are"
             ));
         }
         if self.min > self.max {

@@ -87,10 +87,14 @@ pub enum WarningCode {
     Mended,
     /// Another program changed what `--set` had set.
     SettingChanged,
+    /// Another tool measured it.
+    OtherTool,
+    /// Samples are above the range of that tool.
+    AboveRange,
 }
 
 /// All codes with their names, in the order of [`WarningCode`].
-const NAMES: [(WarningCode, &str); 33] = [
+const NAMES: [(WarningCode, &str); 35] = [
     (WarningCode::Interrupted, "interrupted"),
     (WarningCode::Unfinished, "unfinished"),
     (WarningCode::StoppedAbove, "stopped-above"),
@@ -124,6 +128,8 @@ const NAMES: [(WarningCode, &str); 33] = [
     (WarningCode::Adapt, "adapt"),
     (WarningCode::Mended, "mended"),
     (WarningCode::SettingChanged, "setting-changed"),
+    (WarningCode::OtherTool, "other-tool"),
+    (WarningCode::AboveRange, "above-range"),
 ];
 
 impl WarningCode {

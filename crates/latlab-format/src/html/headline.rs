@@ -1,7 +1,7 @@
 //! Headlines of a report: maximum, p99.9 and number of samples of each latency, and why it was late.
 
 use crate::picture::{NamedRecord, corrected, distribution, load};
-use crate::{capital, grouped, micro, printable, series_name, with_micro};
+use crate::{at_least, capital, grouped, micro, printable, series_name, with_micro};
 use latlab_core::compare::compare;
 use latlab_core::histogram::Histogram;
 use latlab_core::path::Off;
@@ -80,12 +80,13 @@ fn series_headline(subject: String, group: &[&Series]) -> Headline {
         measured.add(&histogram);
     }
     let worst = group.iter().max_by_key(|series| series.max);
+    let bounded = group.iter().find(|series| series.beyond.is_some()).unwrap_or(&group[0]);
     let text = match worst.filter(|_| measured.count() > 0) {
         Some(worst) => format!(
             "max {} on {}, p99.9 {}, {} samples",
             micro(worst.max),
             worst.cpus().in_words(),
-            micro(measured.quantiles().p99_9),
+            at_least(bounded, measured.quantiles().p99_9, micro),
             grouped(measured.count()),
         ),
         None => "no samples".to_owned(),
@@ -95,7 +96,7 @@ fn series_headline(subject: String, group: &[&Series]) -> Headline {
         format!(
             "{} periods were missed; corrected for them, p99.9 is {}",
             grouped(missed),
-            micro(whole.quantiles().p99_9)
+            at_least(bounded, whole.quantiles().p99_9, micro)
         )
     });
     Headline { subject, text, notes: note.into_iter().collect() }

@@ -5,7 +5,7 @@ use super::explained::largest;
 use super::figure::Level;
 use super::table::{number, per_record, section, words};
 use crate::picture::{load, names};
-use crate::{decimal, grouped, micro, scheduling};
+use crate::{at_least, decimal, grouped, micro, scheduling};
 use latlab_core::histogram::Quantiles;
 use latlab_core::record::Series;
 use maud::{Markup, html};
@@ -27,7 +27,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Markup {
 fn latencies(level: Level, series: &[(&String, &Series)]) -> Markup {
     let mut rows = Vec::new();
     for (name, series) in series {
-        let values = |q: &Quantiles| q.named().map(|(_, value)| micro(value));
+        let values = |q: &Quantiles| q.named().map(|(_, value)| at_least(series, value, micro));
         let mut row = vec![(*name).clone(), micro(series.min), micro(series.mean)];
         row.extend(values(&series.quantiles));
         row.push(micro(series.max));

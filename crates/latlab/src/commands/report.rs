@@ -15,6 +15,7 @@ Examples:
   latlab report idle.json                      write report.html
   latlab report before.json after.json -o both.html --svg charts/
   latlab report late.json --perfetto late.perfetto-trace
+  latlab report cyclictest.hist --out kept.json   of another tool, kept as a record
   latlab report check.json -o check.html       from latlab check --json";
 
 /// Show records as an HTML page with charts, or in other formats
@@ -24,12 +25,16 @@ Examples:
 /// offset of the interrupt. Tables below the charts have the values, the machine and the plan.
 /// Several records share the same charts.
 ///
+/// Results of other tools are read too, wherever a record is: the histogram (-h), the text and the JSON of
+/// cyclictest, the JSON of oslat and of jitterdebugger, and the histograms of rtla timerlat and osnoise. What the
+/// file does not say is printed: docs/files.md.
+///
 /// The output of latlab check --json is shown as a page of its own: the verdict, the longest cycle
 /// of each thread with its parts, the causes of overruns, and the breaches with their stacks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Report {
-    /// Records, as written by `latlab run --out`. Repetitions of a run, given as a folder, a
+    /// Records, as written by `latlab run --out`, or results of other tools. Repetitions of a run, given as a folder, a
     /// pattern in quotes ('a-*.json') or a list with commas, are merged; their seeds may differ
     #[arg(required = true, value_name = "RECORD")]
     records: Vec<PathBuf>,

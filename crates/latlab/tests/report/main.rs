@@ -12,6 +12,7 @@ mod readable;
 
 use browser::{Browser, assert_readable, browse, corners, drawn};
 use latlab_core::histogram::Histogram;
+use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use latlab_testing::{sample, sample_explained, sample_scan};
 use resvg::tiny_skia::{Pixmap, Transform};
@@ -300,7 +301,7 @@ fn browser_draws_paths_of_worst_samples() {
 }
 
 /// Returns a record whose worst samples have paths.
-fn traced() -> latlab_core::record::Record {
+fn traced() -> Record {
     let mut record = sample_explained::record();
     record.explained = None;
     for sample in &mut record.worst {
@@ -500,4 +501,64 @@ fn report_of_many_samples_is_fast() {
     let output = command.current_dir(folder.path()).args(["report", "run.json"]).output();
     let output = output.expect("sh starts");
     assert!(output.status.success(), "{}: {}", output.status, said(&output));
+}
+
+/// The text, the histogram and the JSON of one run of cyclictest are one distribution.
+#[test]
+fn results_of_cyclictest_are_read_as_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["-q", "-t1", "-i", "500", "-l", "400", "-h", "50", "--json=run.json"];
+    let ran = Command::new("cyclictest").args(words).current_dir(folder.path()).output();
+    let ran = ran.expect("cyclictest is installed: tools/need cyclictest=rt-tests");
+    put(folder.path(), "run.hist", &String::from_utf8(ran.stdout).unwrap());
+    let series = |name: &str| {
+        let kept = format!("{name}.kept.json");
+        let output = report(folder.path(), &[name, "--out", &kept]);
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert!(said(&output).contains("measured by cyclictest"), "{}", said(&output));
+        let text = std::fs::read_to_string(folder.path().join(kept)).unwrap();
+        Record::from_json(&text).unwrap().series.swap_remove(0)
+    };
+    let (of_text, of_json) = (series("run.hist"), series("run.json"));
+    assert_eq!(of_text.counts.recorded, 400);
+    assert_eq!((&of_text.hdr, of_text.min, of_text.max), (&of_json.hdr, of_json.min, of_json.max));
+    assert!(of_json.interval.is_none_or(|interval| interval == Nanos::from_micros(500)));
+}
+
+/// Each histogram is read, what is above its range is said, and rows of which only a bound is known are no result.
+#[test]
+fn samples_above_the_range_are_said_and_never_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let histogram = |above: u64| {
+        format!(
+            "# cyclictest -t1 -i1000 -h400\n# Histogram\n000003 009900\n000012 000090\n# Min Latencies: 00003\n\
+             # Avg Latencies: 00003\n# Max Latencies: 03785\n# Histogram Overflows: {above:05}\n"
+        )
+    };
+    put(folder.path(), "a.hist", &histogram(10));
+    put(folder.path(), "b.hist", &histogram(200));
+    let shown = report(folder.path(), &["a.hist"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", said(&shown));
+    assert!(
+        said(&shown).contains("10 of 10000 samples are above the range of 400 us"),
+        "{}",
+        said(&shown)
+    );
+    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("≥ 400 µs"), "p99.99 is above the range");
+    let mut compare = Command::new(env!("CARGO_BIN_EXE_latlab"));
+    let compared =
+        compare.current_dir(folder.path()).args(["compare", "a.hist", "b.hist"]).output().unwrap();
+    let text = String::from_utf8(compared.stdout).unwrap();
+    let has = |name: &str| text.lines().any(|line| line.split_whitespace().next() == Some(name));
+    assert!(has("p50") && has("p90") && has("max"), "{text}");
+    assert!(!has("p99") && !has("p99.99") && !has("mean"), "{text}");
+    put(folder.path(), "cut.hist", histogram(10).split("# Max").next().unwrap());
+    let refused = report(folder.path(), &["cut.hist"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        said(&refused).contains("cut.hist: this is a result of cyclictest, but it ends before"),
+        "{}",
+        said(&refused)
+    );
 }
