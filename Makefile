@@ -152,12 +152,12 @@ demo: $(LATLAB)
 	@! test -e demo/scans/here.json || $(LATLAB) report demo/scans/here.json -o demo/scan-here.html
 	@echo "The reports are demo/*.html and demo/quick/report.html: open them in a browser."
 
-# Format, clippy, unit tests and the rules of the tree: seconds once it is built, without root and network where the
+# Cargo is always asked for the whole workspace: of one package, crates have fewer features, and would be compiled
+# again. Format, clippy, unit tests and the rules of the tree: seconds once it is built, without root and network where the
 # tools are installed. The tests hear signals that a shell ignores in the background, and those of nohup.
 check: lint
 	tools/need $(UNIT_TEST_TOOLS)
-	env --default-signal=HUP,INT cargo test --quiet --locked --workspace --lib --bins
-	cargo test --quiet --locked --package latlab --test tidy
+	env --default-signal=HUP,INT cargo test --quiet --locked --workspace --lib --bins --test tidy
 
 # What tests need. The daemon needs tracepoints, which are not mounted on every machine.
 define PREPARE
@@ -171,7 +171,7 @@ endef
 # of this name, or of the module of this name, whatever their tier.
 test: $(if $(TEST),$(CHARTS),lint)
 	$(PREPARE)
-	cargo test --quiet --locked --package latlab-period --doc
+	cargo test --quiet --locked --workspace --doc
 	tools/tests $(if $(TEST),one '$(TEST)',test)
 
 # The tests that make test leaves out, and what changes without the project: known defects of crates. PART=1/3
@@ -185,19 +185,19 @@ test-rest: $(CHARTS)
 test-all: lint
 	$(PREPARE)
 	tools/deny
-	cargo test --quiet --locked --package latlab-period --doc
+	cargo test --quiet --locked --workspace --doc
 	tools/tests all
 
 # Tests guests for arm64, with the program cross-built for them.
 boards: $(CHARTS)
 	$(MAKE) build ARCH=arm64
 	tools/need $(LIBRARIES) $(TEST_TOOLS) qemu-system-aarch64=qemu-system-arm
-	LATLAB_ARM64=$(abspath dist/latlab-arm64) cargo test --locked --package latlab --test cli arm64::
+	LATLAB_ARM64=$(abspath dist/latlab-arm64) cargo test --locked --workspace --test cli arm64::
 
 # Judges explain and scan by random scenes in guests whose truth is known, and explains nine loads on all kernels.
 truth: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
-	LATLAB_SCENES=$${LATLAB_SCENES:-250} cargo test --locked --package latlab --test cli -- --nocapture scenes:: check::overruns explain::kernels
+	LATLAB_SCENES=$${LATLAB_SCENES:-250} cargo test --locked --workspace --test cli -- --nocapture scenes:: check::overruns explain::kernels
 
 # Makes each system call of commands that change this machine or write files fail once, kills them
 # before each write, and kills sixteen commands 500 times at random moments. Prints how many faults and
@@ -206,7 +206,7 @@ truth: $(CHARTS)
 torture: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS) $(KERNEL_TOOLS)
 	LATLAB_FAULTS=$${LATLAB_FAULTS:-1} LATLAB_KILLS=$${LATLAB_KILLS:-500} \
-		cargo test --locked --package latlab --test cli faults:: -- --test-threads 1
+		cargo test --locked --workspace --test cli faults:: -- --test-threads 1
 
 # Runs the pure crates in Miri, and latlab-sys with AddressSanitizer and ThreadSanitizer.
 checked:
