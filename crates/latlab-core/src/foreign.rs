@@ -1,6 +1,8 @@
-//! Results of other tools, read as records: cyclictest's histogram and text, the JSON of rt-tests, rtla's histograms,
+//! Results of other tools, read as records: cyclictest's histogram and text, the JSON of rt-tests, rtla's histograms
+//! and analyses,
 //! and jitterdebugger's JSON. What a file does not say stays unknown, and a warning of the record says so.
 
+mod analysis;
 mod command_line;
 mod cyclictest;
 mod distribution;
@@ -35,13 +37,17 @@ impl ForeignError {
 }
 
 /// The tools whose results [`read`] recognizes, in words.
-pub const TOOLS: &str = "cyclictest, other rt-tests (JSON), rtla (histograms) or jitterdebugger";
+pub const TOOLS: &str =
+    "cyclictest, other rt-tests (JSON), rtla (histograms, analyses) or jitterdebugger";
 
 /// Reads the result of another tool, which is recognized by its content; none if it is none. The record has the
 /// distributions as series, and a warning for what the file leaves unknown.
 pub fn read(text: &str) -> Option<Result<Record, ForeignError>> {
     let text = &*mended(text);
-    json::read(text).or_else(|| rtla::read(text)).or_else(|| cyclictest::read(text))
+    json::read(text)
+        .or_else(|| rtla::read(text))
+        .or_else(|| analysis::read(text))
+        .or_else(|| cyclictest::read(text))
 }
 
 /// The text as the tool wrote it, where a mail has quoted it or has turned blanks into others.

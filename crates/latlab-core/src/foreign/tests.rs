@@ -258,6 +258,73 @@ fn histogram_of_rtla_that_lacks_lines_is_refused() {
     assert!(refused(&odd).contains("line 4: 'Xyz-002' is no known column"), "{}", refused(&odd));
 }
 
+/// As rtla prints it since Linux 6.10; a mail has turned the blanks of older versions into others.
+const ANALYSIS: &str = "\
+rtla timerlat hit stop tracing
+## CPU 1 hit stop tracing, analyzing it ##
+  IRQ handler delay:                                         0.00 us (0.00 %)
+  IRQ latency:                                             709.25 us
+  Blocking thread:
+                             ip:3567
+    Blocking thread stack trace
+                -> timerlat_irq
+                -> __hrtimer_run_queues
+                -> hrtimer_interrupt
+                -> __sysvec_apic_timer_interrupt
+                -> asm_sysvec_apic_timer_interrupt
+                -> igb_update_mc_addr_list
+                -> igb_set_rx_mode
+------------------------------------------------------------------------
+     IRQ latency:                                          709.25 us (100%)
+";
+
+#[test]
+fn analysis_of_rtla_names_what_ran() {
+    let record = record(ANALYSIS);
+    let said = warnings(&record, WarningCode::OtherTool)[1];
+    let ran = "ip:3567 was running, in igb_update_mc_addr_list, called by igb_set_rx_mode";
+    assert!(
+        said.starts_with("CPU 1: 709.25 us: the timer interrupt was late") && said.ends_with(ran),
+        "{said}"
+    );
+    let figures: Vec<(&str, f64)> =
+        record.figures.iter().map(|one| (one.name.as_str(), one.value)).collect();
+    assert_eq!(figures, [("IRQ latency", 709_250.0), ("IRQ handler delay", 0.0)]);
+    let cut = ANALYSIS.split("-----").next().unwrap();
+    assert!(
+        refused(cut).contains("line 2: the analysis that begins here has no latency"),
+        "{}",
+        refused(cut)
+    );
+}
+
+#[test]
+fn analysis_of_a_late_thread_has_the_parts_of_its_latency() {
+    let text = "\
+## CPU 3 hit stop tracing, analyzing it ##
+\u{a0} IRQ handler delay:\u{a0}\u{a0}  3.40 us (0.68 %)
+  IRQ latency:             4.63 us
+  Timerlat IRQ duration:  10.88 us (2.20 %)
+  Blocking thread:       468.65 us (94.70 %)
+                 sh:811  468.65 us
+    Blocking thread stack trace
+                -> timerlat_irq
+                -> do_exit
+  IRQ interference         4.67 us (0.94 %)
+        local_timer:236    4.67 us
+------
+     Thread latency:     494.88 us (100%)
+";
+    let record = record(text);
+    let figures: Vec<(&str, f64)> =
+        record.figures.iter().map(|one| (one.name.as_str(), one.value.round())).collect();
+    assert_eq!(figures[0], ("Thread latency", 494_880.0));
+    assert!(figures.contains(&("Blocking thread", 468_650.0)), "{figures:?}");
+    assert!(figures.contains(&("IRQ interference: local_timer:236", 4_670.0)), "{figures:?}");
+    let said = warnings(&record, WarningCode::OtherTool)[1];
+    assert!(said.ends_with("the thread was late; sh:811 was running, in do_exit"), "{said}");
+}
+
 #[test]
 fn text_of_nobody_is_not_recognized() {
     for text in
@@ -296,8 +363,8 @@ proptest! {
     }
 
     #[test]
-    fn changed_text_is_read_or_refused(at in 0_usize..500, with in any::<char>(), which in 0_usize..4) {
-        let text = [HISTOGRAM, JSON, RTLA, "T: 0 (  437) P:48 I:1000 C: 5 Min: 4 Act: 5 Avg: 1 Max: 2"][which];
+    fn changed_text_is_read_or_refused(at in 0_usize..500, with in any::<char>(), which in 0_usize..5) {
+        let text = [HISTOGRAM, JSON, RTLA, ANALYSIS, "T: 0 (  437) P:48 I:1000 C: 5 Min: 4 Act: 5 Avg: 1 Max: 2"][which];
         let changed: String = text.chars().enumerate().map(|(nth, c)| if nth == at { with } else { c }).collect();
         if let Some(Ok(record)) = read(&changed) {
             prop_assert!(record.check().is_ok(), "{:?}", record.check());
