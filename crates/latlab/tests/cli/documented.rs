@@ -150,7 +150,23 @@ fn workspace(commands: &[String]) -> tempfile::TempDir {
             .expect("the folder can be written");
         fs::write(path, record()).expect("the folder can be written");
     }
+    for name in
+        ["cyclictest.hist", "before.hist", "after.hist"].into_iter().filter(|name| is_named(name))
+    {
+        fs::write(here(name), result_of_cyclictest(&here("cyclictest.json")))
+            .expect("the folder can be written");
+    }
     workspace
+}
+
+/// The histogram of a run of cyclictest, which also writes its JSON.
+fn result_of_cyclictest(json: &Path) -> String {
+    let mut cyclictest = Command::new("cyclictest");
+    cyclictest.args(["-q", "-t1", "-i500", "-l200", "-h400"]);
+    cyclictest.arg(format!("--json={}", json.display()));
+    let output = run(&mut cyclictest);
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
 }
 
 /// A record of this machine, with enough samples for a limit on p99.9.
@@ -297,6 +313,7 @@ pages! {
     studies_commands_work: "docs/studies.md",
     papers_commands_work: "docs/papers.md",
     coming_from_commands_work: "docs/coming-from.md",
+    files_commands_work: "docs/files.md",
 }
 
 #[test]
