@@ -59,10 +59,14 @@ fn endless_daemon_is_ended_with_the_check() {
     let _lock = lock_machine();
     let folder = folder();
     let program = daemon(folder.path());
-    let limited = check(&["--for=3s"], &program, "endless");
-    assert_eq!(limited.code(), Some(1), "{limited:?}");
-    assert!(limited.stdout.contains(") were ended after "), "{limited:?}");
-    assert_eq!(running(&program), [0; 0], "{limited:?}");
+    // On a busy machine a short check may end before it has seen a cycle: then a longer one follows.
+    let is_ended = |limit: &str| {
+        let limited = check(&[limit], &program, "endless");
+        assert_eq!(running(&program), [0; 0], "{limited:?}");
+        println!("{limited:?}");
+        limited.code() == Some(1) && limited.stdout.contains(") were ended after ")
+    };
+    assert!(["--for=3s", "--for=30s", "--for=5min"].into_iter().any(is_ended), "it is judged");
     let mut ended = start(&[], &program, "endless");
     wait_until("the daemon is watched", || {
         assert!(!ended.has_ended(), "{ended:?}");
