@@ -50,20 +50,22 @@ pub fn read(text: &str) -> Option<Result<Record, ForeignError>> {
         .or_else(|| cyclictest::read(text))
 }
 
-/// The text as the tool wrote it, where a mail has quoted it or has turned blanks into others.
+/// The text as the tool wrote it, where a mail quotes it or has turned blanks into others.
 fn mended(text: &str) -> Cow<'_, str> {
-    let is_quoted = |line: &str| line.starts_with('>') || line.trim().is_empty();
-    let quoted = text.lines().next().is_some_and(|line| line.starts_with('>'))
-        && text.lines().all(is_quoted);
-    if !quoted && !text.contains(['\u{a0}', '\r', '\u{feff}']) {
+    let quoted = |line: &str| {
+        line.strip_prefix('>').map(|rest| rest.strip_prefix(' ').unwrap_or(rest).to_owned())
+    };
+    let marks = ["# Histogram", "# Min Latencies", "# RTLA", "T:", "## CPU", "{"];
+    let is_quoted =
+        text.lines().filter_map(quoted).any(|line| marks.iter().any(|mark| line.starts_with(mark)));
+    if !is_quoted && !text.contains(['\u{a0}', '\r', '\u{feff}']) {
         return Cow::Borrowed(text);
     }
     let plain = text.replace('\u{a0}', " ").replace('\u{feff}', "");
-    let line = |line: &str| {
-        if quoted { line.trim_start_matches(['>', ' ']).to_owned() } else { line.to_owned() }
-    };
     // Terminals go back to the begin of a line to write it again: the last text counts.
     let last =
         |line: &str| line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default().to_owned();
-    Cow::Owned(plain.lines().map(|one| line(&last(one)) + "\n").collect())
+    let lines = plain.lines().map(last);
+    let lines = lines.filter_map(|line| if is_quoted { quoted(&line) } else { Some(line) });
+    Cow::Owned(lines.map(|line| line + "\n").collect())
 }

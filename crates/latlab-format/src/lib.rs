@@ -111,7 +111,13 @@ pub fn micro(time: Nanos) -> String {
     with_micro(&time.to_string())
 }
 
-/// A quantile or the mean of a series as `shown`, after `≥` where it is only known to be at least as long.
+/// The mean or a corrected quantile of a series as `shown`, after `≥` where it is only known to be at least as long.
+pub fn lower_bound(series: &Series, value: Nanos, shown: impl Fn(Nanos) -> String) -> String {
+    let sign = if series.beyond.is_some() { "≥ " } else { "" };
+    format!("{sign}{}", shown(value))
+}
+
+/// A quantile of a series as `shown`, after `≥` where it is only known to be at least as long.
 pub fn at_least(series: &Series, value: Nanos, shown: impl Fn(Nanos) -> String) -> String {
     match series.beyond {
         Some(beyond) if value >= beyond.limit => format!("≥ {}", shown(beyond.limit)),

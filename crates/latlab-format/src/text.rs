@@ -7,7 +7,9 @@ mod scans;
 
 use super::table::fitted;
 use super::width::Width;
-use super::{at_least, command, configuration, decimal, grouped, printable, series_name};
+use super::{
+    at_least, command, configuration, decimal, grouped, lower_bound, printable, series_name,
+};
 use comfy_table::{CellAlignment, Table};
 use latlab_core::histogram::{Histogram, Quantiles};
 use latlab_core::record::{Change, Record, Series};
@@ -144,20 +146,18 @@ fn series_table(record: &Record) -> Table {
     let mut table = plain_table(&SERIES);
     for series in &record.series {
         let name = series_name(record, series);
-        let quantiles = |of: Quantiles| {
-            let tail = [of.p50, of.p99, of.p99_9, of.p99_99];
-            tail.map(|time| at_least(series, time, |time| time.to_string()))
-        };
+        let shown = |time: Nanos| time.to_string();
+        let tail = |of: Quantiles| [of.p50, of.p99, of.p99_9, of.p99_99];
         let mut cells = vec![name, series.cpus().to_string()];
         cells.extend([grouped(series.counts.recorded), grouped(series.counts.missed)]);
-        cells.extend([series.min, series.mean].map(|time| time.to_string()));
-        cells.extend(quantiles(series.quantiles));
-        cells.push(series.max.to_string());
+        cells.extend([shown(series.min), lower_bound(series, series.mean, shown)]);
+        cells.extend(tail(series.quantiles).map(|time| at_least(series, time, shown)));
+        cells.push(shown(series.max));
         table.add_row(cells);
         if series.counts.missed > 0 {
             let mut cells = vec!["  corrected".to_owned()];
             cells.resize(6, String::new());
-            cells.extend(quantiles(series.corrected));
+            cells.extend(tail(series.corrected).map(|time| lower_bound(series, time, shown)));
             table.add_row(cells);
         }
     }

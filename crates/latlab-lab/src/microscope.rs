@@ -43,7 +43,7 @@ pub fn explain(asked: &Prepared, session: &mut Session<'_>) -> Result<Outcome> {
         let above = explain.above.unwrap_or_default();
         add_paths(target, &mut outcome.record, &trace, &symbols, above)?;
     }
-    outcome.record.plan = asked.plan().clone();
+    outcome.record.plan.explain.clone_from(&asked.plan().explain);
     Ok(outcome)
 }
 

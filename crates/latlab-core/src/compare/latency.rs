@@ -182,11 +182,13 @@ impl SideLatency<'_> {
 
     /// Whether this value of a row is only known to be at least as long.
     fn is_bound(&self, value: Nanos, name: &str) -> bool {
-        let mut series = self.runs.iter().flat_map(|run| run.parts.iter());
-        !matches!(name, "min" | "max")
-            && series.any(|series| {
-                series.is_at_least(value) || name == "mean" && series.beyond.is_some()
-            })
+        let is_of_all = name == "mean" || name.starts_with("corrected ");
+        let is_bound = |series: &Series| match name {
+            "min" | "max" => false,
+            _ if is_of_all => series.beyond.is_some(),
+            _ => series.is_at_least(value),
+        };
+        self.runs.iter().flat_map(|run| &run.parts).any(|series| is_bound(series))
     }
 
     /// The maxima of both sides; `by_chance` unless the time is exactly repeatable.

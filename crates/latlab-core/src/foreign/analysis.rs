@@ -5,7 +5,6 @@ use super::ForeignError;
 use super::distribution::{Origin, record};
 use crate::brief;
 use crate::record::{Figure, Record};
-use crate::time::Nanos;
 use std::borrow::Cow;
 
 const TOOL: &str = "rtla timerlat";
@@ -23,15 +22,27 @@ const OF_INTERRUPT: [&str; 7] = [
 
 /// Reads an analysis; none if the text has none.
 pub(super) fn read(text: &str) -> Option<Result<Record, ForeignError>> {
+    let (line, analysis, more) = first(text)?;
+    Some(analysis.record(line, more))
+}
+
+/// What the analysis in a text says, in a sentence.
+pub(super) fn remark(text: &str) -> Option<String> {
+    let (_, analysis, _) = first(text)?;
+    analysis.latency.map(|(name, latency)| analysis.sentence(name, latency))
+}
+
+/// The first analysis of a text, the line where it begins, and the number of others.
+fn first(text: &str) -> Option<(usize, Analysis<'_>, usize)> {
     let cpu = |line: &str| {
         line.trim().strip_prefix("## CPU ")?.split_once(" hit stop tracing")?.0.parse().ok()
     };
     let cpus: Vec<(usize, u32)> =
         text.lines().enumerate().filter_map(|(nth, line)| Some((nth, cpu(line)?))).collect();
-    let (&(first, cpu), _) = cpus.split_first()?;
-    let end = cpus.get(1).map_or(usize::MAX, |(next, _)| *next);
+    let (&(first, cpu), others) = cpus.split_first()?;
+    let end = others.first().map_or(usize::MAX, |(next, _)| *next);
     let lines: Vec<&str> = text.lines().take(end).skip(first + 1).collect();
-    Some(Analysis::of(&lines, cpu).record(first + 1))
+    Some((first + 1, Analysis::of(&lines, cpu), others.len()))
 }
 
 /// An analysis of one CPU.
@@ -82,7 +93,7 @@ impl<'a> Analysis<'a> {
         analysis
     }
 
-    fn record(&self, line: usize) -> Result<Record, ForeignError> {
+    fn record(&self, line: usize, more: usize) -> Result<Record, ForeignError> {
         let Some((name, latency)) = self.latency else {
             let why =
                 "the analysis that begins here has no latency at its end: the text is cut short";
@@ -96,16 +107,19 @@ impl<'a> Analysis<'a> {
             load: Vec::new(),
             profile: None,
         };
+        let more = (more > 0)
+            .then(|| format!("{more} more analyses follow in the file, which are not read"));
         let origin = Origin {
             tool: TOOL.to_owned(),
-            resolution: Nanos(10),
-            remarks: vec![self.sentence(name, latency)],
+            rounded: "10 ns".to_owned(),
+            has_cpus: true,
+            remarks: std::iter::once(self.sentence(name, latency)).chain(more).collect(),
             ..Origin::default()
         };
         let parts = self.times.iter().map(|(name, time)| (name.as_str(), *time));
         let parts = parts.filter(|(part, _)| *part != name);
-        let mut record = record(&origin, &[]);
-        record.figures = std::iter::once((name, latency)).chain(parts).map(figure).collect();
+        let figures = std::iter::once((name, latency)).chain(parts).map(figure).collect();
+        let mut record = record(TOOL, &origin, Vec::new(), figures)?;
         record.plan.cpus = std::iter::once(self.cpu).collect();
         Ok(record)
     }

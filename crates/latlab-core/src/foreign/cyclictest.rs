@@ -12,16 +12,37 @@ const TOOL: &str = "cyclictest";
 
 /// Reads a text of cyclictest; none if it is none.
 pub(super) fn read(text: &str) -> Option<Result<Record, ForeignError>> {
-    if text
-        .lines()
-        .any(|line| line.starts_with("# Histogram") || line.starts_with("# Min Latencies:"))
-    {
+    let is_of_histogram =
+        |line: &str| line.starts_with("# Histogram") || line.starts_with("# Min Latencies:");
+    if text.lines().any(is_of_histogram) {
         return Some(histogram(text));
     }
     let threads: BTreeMap<u32, Thread> = text.lines().filter_map(Thread::read).collect();
-    let samples = samples(text);
-    (!threads.is_empty() || !samples.is_empty())
-        .then(|| Ok(threads_and_samples(text, &threads, samples)))
+    // Other texts have three numbers on a line, too.
+    let marks = ["cyclictest", "/dev/cpu_dma_latency", "Thread 0 Interval:", "Max CPUs ="];
+    let is_verbose = !threads.is_empty() || marks.iter().any(|mark| text.contains(mark));
+    let unit = unit(text, &command_line(text));
+    let samples = if is_verbose { samples(text, unit) } else { BTreeMap::new() };
+    let any = !threads.is_empty() || !samples.is_empty();
+    any.then(|| threads_and_samples(text, unit, &threads, samples))
+}
+
+/// The unit of the values. Lines of threads are wider with nanoseconds.
+fn unit(text: &str, options: &CommandLine) -> Nanos {
+    let is_wide = |line: &str| {
+        let value = line.split_once("Act:").and_then(|(_, rest)| rest.split_once(" Avg:"));
+        line.contains("T:") && value.is_some_and(|(value, _)| value.len() == 8)
+    };
+    let is_fine = options.is_in_nanoseconds() || text.lines().any(is_wide);
+    if is_fine { Nanos(1) } else { Nanos::from_micros(1) }
+}
+
+/// What values are rounded down to. A text without options and without lines of threads does not say its unit.
+fn rounded(text: &str, options: &CommandLine, unit: Nanos) -> String {
+    if options.len() > 0 || text.lines().any(|line| Thread::read(line).is_some()) {
+        return unit.to_string();
+    }
+    format!("{unit}, if cyclictest ran without -N, with which they are nanoseconds")
 }
 
 /// The command line, where the text contains it, as a shell's line or as a comment.
@@ -60,70 +81,77 @@ fn numbers(line: usize, text: &str) -> Result<Vec<u64>, ForeignError> {
 }
 
 fn histogram(text: &str) -> Result<Record, ForeignError> {
-    let line_of = |name: &str| -> Result<Vec<u64>, ForeignError> {
-        let (line, rest) = totals(text, name).ok_or_else(|| {
-            ForeignError::whole(
-                TOOL,
-                format!("it ends before its line '# {name}:': the file is cut short"),
-            )
-        })?;
-        numbers(line, rest)
-    };
-    let (min, max) = (line_of("Min Latencies")?, line_of("Max Latencies")?);
+    for mark in ["# Min Latencies:", "# Histogram Overflows:"] {
+        let again = text.lines().enumerate().filter(|(_, line)| line.starts_with(mark)).nth(1);
+        if let Some((line, _)) = again {
+            let why = format!("'{mark}' is there twice: these are two runs in one file");
+            return Err(ForeignError::at(TOOL, line + 1, why));
+        }
+    }
+    let (min, max, overflows) = (
+        line_of(text, "Min Latencies")?,
+        line_of(text, "Max Latencies")?,
+        line_of(text, "Histogram Overflows")?,
+    );
     let threads = min.len();
-    if threads == 0 || max.len() < threads {
-        return Err(ForeignError::whole(
-            TOOL,
-            "its minimum and its maximum are not those of the same threads",
-        ));
+    if threads == 0 || max.len() < threads || overflows.len() < threads {
+        let why = "its last lines have different numbers of threads: the file is cut short";
+        return Err(ForeignError::whole(TOOL, why));
     }
     let options = command_line(text);
-    let unit = if options.is_in_nanoseconds() { Nanos(1) } else { Nanos::from_micros(1) };
+    let unit = unit(text, &options);
     let rows = rows(text, threads)?;
     check_total(text, &rows, threads)?;
-    let overflows = match totals(text, "Histogram Overflows") {
-        Some((line, rest)) => numbers(line, rest)?,
-        None => Vec::new(),
-    };
-    let last = rows.last_key_value().map_or(0, |(index, _)| index + 1);
-    let limit = Nanos(options.range().unwrap_or(last).max(last).saturating_mul(unit.0));
-    let duration = options.duration();
+    let last = rows.last_key_value().map_or(0, |(index, _)| index.saturating_add(1));
+    let time = |value: u64| Nanos(value.saturating_mul(unit.0));
+    let limit = time(options.range().unwrap_or(last).max(last));
     let distribution = |thread: usize| {
-        let interval = options.interval(thread as u64);
-        let counts = rows
-            .iter()
-            .map(|(index, counts)| (Nanos(index.saturating_mul(unit.0)), counts[thread]));
+        let counts = rows.iter().map(|(index, counts)| (time(*index), counts[thread]));
         Distribution {
             probe: "cyclic",
             span: WAKE_UP,
             cpu: u32::try_from(thread).unwrap_or(u32::MAX),
             buckets: counts.filter(|(_, count)| *count > 0).collect(),
-            beyond: (limit, overflows.get(thread).copied().unwrap_or(0)),
-            min: Some(Nanos(min[thread].saturating_mul(unit.0))),
-            max: Some(Nanos(max[thread].saturating_mul(unit.0))),
-            interval,
-            periods: duration
-                .zip(interval)
-                .map(|(duration, interval)| duration.0 / interval.0.max(1)),
+            width: unit,
+            beyond: (limit, overflows[thread]),
+            min: Some(time(min[thread])),
+            max: Some(time(max[thread])),
+            interval: options.interval(thread as u64),
+            periods: options.periods(thread as u64),
             schedule: options.schedule(),
         }
     };
     let distributions: Vec<Distribution> = (0..threads).map(distribution).collect();
     let origin = Origin {
         tool: tool(text),
-        duration,
-        resolution: unit,
+        duration: options.duration(),
+        rounded: rounded(text, &options, unit),
         remarks: overflow_cycles(text, options.interval(0)).into_iter().collect(),
         ..Origin::default()
     };
-    Ok(record(&origin, &distributions))
+    record(TOOL, &origin, distributions, Vec::new())
 }
 
-/// The counts of each bucket, by its index. With `-H` a last column has their sum.
+/// The numbers of a line at the end, one for each thread.
+fn line_of(text: &str, name: &str) -> Result<Vec<u64>, ForeignError> {
+    let (line, rest) = totals(text, name).ok_or_else(|| {
+        let why = format!("it ends before its line '# {name}:': the file is cut short");
+        ForeignError::whole(TOOL, why)
+    })?;
+    numbers(line, rest)
+}
+
+/// The counts of each bucket, by its index: the lines after the title. With `-H` a last column has their sum.
 fn rows(text: &str, threads: usize) -> Result<BTreeMap<u64, Vec<u64>>, ForeignError> {
     let mut rows = BTreeMap::new();
-    for (line, row) in text.lines().enumerate().map(|(nth, row)| (nth + 1, row.trim())) {
+    let title =
+        text.lines().position(|line| line.starts_with("# Histogram") && !line.contains(':'));
+    let lines = text.lines().enumerate().skip(title.map_or(0, |line| line + 1));
+    for (line, row) in lines.map(|(nth, row)| (nth + 1, row.trim())) {
         if !row.starts_with(|c: char| c.is_ascii_digit()) {
+            if row.starts_with("# Min") {
+                break;
+            }
             continue;
         }
         let mut counts = numbers(line, row)?;
@@ -189,15 +217,15 @@ fn overflow_cycles(text: &str, interval: Option<Nanos>) -> Option<String> {
     let median = distances[distances.len() / 2];
     let is_near = |one: &&u64| one.abs_diff(median) * 5 <= median;
     let near = distances.iter().filter(is_near).count();
-    if median == 0 || near * 2 < distances.len() {
+    if median < 2 || near * 2 < distances.len() {
         return None;
     }
     let time = interval.map_or(String::new(), |interval| {
         format!(", {}", Nanos(median.saturating_mul(interval.0)))
     });
     Some(format!(
-        "{near} of {} samples above the range came {median} cycles{time} (to a fifth) after the one before: something \
-         happens at that pace",
+        "{near} of {} distances between samples above the range are {median} cycles{time}, to a fifth: something happens \
+         at that pace",
         distances.len()
     ))
 }
@@ -221,6 +249,7 @@ impl Thread {
             let rest = rest.split_once(name)?.1.trim_start();
             rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
         };
+        field("Act:")?;
         let thread = Thread {
             priority: field("P:")?,
             interval: field("I:")?,
@@ -234,18 +263,15 @@ impl Thread {
 }
 
 /// Each sample of `-v`: thread, cycle and latency.
-fn samples(text: &str) -> BTreeMap<u32, BTreeMap<Nanos, u64>> {
+fn samples(text: &str, unit: Nanos) -> BTreeMap<u32, BTreeMap<Nanos, u64>> {
     let mut all: BTreeMap<u32, BTreeMap<Nanos, u64>> = BTreeMap::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split(':').map(str::trim).collect();
         let [thread, cycle, latency] = fields[..] else { continue };
-        let (Ok(thread), Ok(_), Ok(latency)) =
-            (thread.parse(), cycle.parse::<u64>(), latency.parse::<u64>())
-        else {
-            continue;
-        };
-        *all.entry(thread).or_default().entry(Nanos(latency.saturating_mul(1_000))).or_default() +=
-            1;
+        let parsed = (thread.parse(), cycle.parse::<u64>(), latency.parse::<u64>());
+        let (Ok(thread), Ok(_), Ok(latency)) = parsed else { continue };
+        let latency = Nanos(latency.saturating_mul(unit.0));
+        *all.entry(thread).or_default().entry(latency).or_default() += 1;
     }
     all
 }
@@ -253,9 +279,10 @@ fn samples(text: &str) -> BTreeMap<u32, BTreeMap<Nanos, u64>> {
 /// The record of a text without a histogram: figures of each thread and, with `-v`, the distribution.
 fn threads_and_samples(
     text: &str,
+    unit: Nanos,
     threads: &BTreeMap<u32, Thread>,
     samples: BTreeMap<u32, BTreeMap<Nanos, u64>>,
-) -> Record {
+) -> Result<Record, ForeignError> {
     let options = command_line(text);
     let distribution = |(thread, buckets): (u32, BTreeMap<Nanos, u64>)| {
         let known = threads.get(&thread);
@@ -263,23 +290,23 @@ fn threads_and_samples(
             probe: "cyclic",
             span: WAKE_UP,
             cpu: thread,
+            width: unit,
             min: buckets.keys().next().copied(),
             max: buckets.keys().next_back().copied(),
             buckets,
-            interval: known.map(|known| Nanos::from_micros(known.interval)),
+            interval: known.and_then(Thread::interval),
             schedule: options.schedule().or_else(|| known.map(Thread::schedule)),
             ..Distribution::default()
         }
     };
     let distributions: Vec<Distribution> = samples.into_iter().map(distribution).collect();
-    let origin =
-        Origin { tool: tool(text), resolution: Nanos::from_micros(1), ..Origin::default() };
-    let mut record = record(&origin, &distributions);
-    if distributions.is_empty() {
-        record.figures = threads.iter().flat_map(|(thread, of)| of.figures(*thread)).collect();
-        record.plan.cpus = threads.keys().copied().collect();
-    }
-    record
+    let figures = match distributions.is_empty() {
+        true => threads.iter().flat_map(|(thread, of)| of.figures(*thread, unit)).collect(),
+        false => Vec::new(),
+    };
+    let rounded = rounded(text, &options, unit);
+    let origin = Origin { tool: tool(text), rounded, ..Origin::default() };
+    record(TOOL, &origin, distributions, figures)
 }
 
 impl Thread {
@@ -288,7 +315,12 @@ impl Thread {
         (if priority > 0 { "fifo" } else { "other" }.to_owned(), priority)
     }
 
-    fn figures(&self, thread: u32) -> Vec<Figure> {
+    fn interval(&self) -> Option<Nanos> {
+        self.interval.checked_mul(1_000).filter(|interval| *interval > 0).map(Nanos)
+    }
+
+    /// Its values; of a thread that had no cycle there are none.
+    fn figures(&self, thread: u32, unit: Nanos) -> Vec<Figure> {
         #[expect(clippy::cast_precision_loss, reason = "it is shown with some digits")]
         let figure = |(name, value, unit): (&str, u64, &str)| Figure {
             probe: "cyclic".to_owned(),
@@ -298,13 +330,13 @@ impl Thread {
             load: Vec::new(),
             profile: None,
         };
-        let nanos = |micros: u64| micros.saturating_mul(1_000);
+        let nanos = |value: u64| value.saturating_mul(unit.0);
         let all = [
+            ("cycles", self.cycles, ""),
             ("min", nanos(self.min), "ns"),
             ("mean", nanos(self.average), "ns"),
             ("max", nanos(self.max), "ns"),
-            ("cycles", self.cycles, ""),
         ];
-        all.into_iter().map(figure).collect()
+        all.into_iter().take(if self.cycles == 0 { 1 } else { 4 }).map(figure).collect()
     }
 }

@@ -39,7 +39,9 @@ struct Thread {
     cycles: Option<u64>,
     min: Option<u64>,
     max: Option<u64>,
-    cpu: Option<u32>,
+    avg: Option<f64>,
+    /// -1 where it has none.
+    cpu: Option<i64>,
     receiver: Option<Receiver>,
 }
 
@@ -58,9 +60,12 @@ pub(super) fn read(text: &str) -> Option<Result<Record, ForeignError>> {
     }
     let keys: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).ok()?;
     let has = |name: &str| keys.contains_key(name);
+    let is_cpu =
+        |cpu: &serde_json::Value| cpu.get("histogram").is_some() && cpu.get("count").is_some();
+    let cpus = keys.get("cpu").and_then(serde_json::Value::as_object);
     let kind = if has("file_version") && has("thread") {
         "rt-tests"
-    } else if has("cpu") && !has("schema") && !has("series") {
+    } else if cpus.is_some_and(|cpus| cpus.values().next().is_some_and(is_cpu)) {
         "jitterdebugger"
     } else {
         return None;
@@ -83,28 +88,30 @@ impl File {
         let run = Run {
             is_cyclic: kind == "jitterdebugger" || program == "cyclictest",
             is_oslat: program == "oslat",
+            // Its range is fixed.
+            range: (kind == "jitterdebugger").then_some(1_000),
             options: CommandLine::of(line.split_once(program).map_or("", |(_, words)| words)),
             unit: if self.resolution_in_ns == 1 { Nanos(1) } else { Nanos::from_micros(1) },
         };
         let threads = self.thread.or(self.cpu).unwrap_or_default();
         let figures: Vec<Figure> =
-            threads.iter().flat_map(|(pair, thread)| thread.figures(&name, *pair)).collect();
+            threads.iter().flat_map(|(pair, thread)| run.figures(thread, &name, *pair)).collect();
         let distributions = threads.into_iter();
         let distributions: Vec<Distribution> =
             distributions.filter_map(|(number, thread)| run.distribution(number, thread)).collect();
         if distributions.is_empty() && figures.is_empty() {
-            let why = "it has no histogram and no pair of threads: cyclictest writes a histogram with \
-                       --histogram=400";
+            let why = "it has no histogram, no minimum and no pair of threads";
             return Err(ForeignError::whole(kind, why));
         }
         let origin = Origin {
             tool: version.map_or_else(|| name.clone(), |of| format!("{name} {}", brief::text(&of))),
             kernel: self.sysinfo.and_then(|system| system.release),
             duration: run.options.duration(),
-            resolution: run.unit,
+            rounded: run.unit.to_string(),
+            has_cpus: true,
             ..Origin::default()
         };
-        Ok(Record { figures, ..record(&origin, &distributions) })
+        record(kind, &origin, distributions, figures)
     }
 }
 
@@ -113,53 +120,76 @@ struct Run {
     /// Whether it is the latency of cyclictest.
     is_cyclic: bool,
     is_oslat: bool,
+    /// End of the histogram's range, where every run has the same.
+    range: Option<u64>,
     options: CommandLine,
     /// The unit of the values.
     unit: Nanos,
 }
 
 impl Run {
+    fn time(&self, value: u64) -> Nanos {
+        Nanos(value.saturating_mul(self.unit.0))
+    }
+
+    /// Whether a thread has a distribution: without a histogram asked for, rt-tests write an empty one.
+    fn has_distribution(&self, thread: &Thread) -> bool {
+        let is_filled = |buckets: &BTreeMap<u64, u64>| buckets.values().any(|count| *count > 0);
+        let is_asked = self.options.range().is_some();
+        thread.histogram.as_ref().is_some_and(|buckets| is_asked || is_filled(buckets))
+    }
+
     fn distribution(&self, number: u32, thread: Thread) -> Option<Distribution> {
+        if !self.has_distribution(&thread) {
+            return None;
+        }
         let mut buckets = thread.histogram?;
-        let time = |value: u64| Nanos(value.saturating_mul(self.unit.0));
         let top = buckets.last_key_value().map_or(0, |(index, _)| *index);
-        // The last bucket of oslat has what is above it, too.
-        let beyond = if self.is_oslat && thread.max.is_some_and(|max| max > top) {
-            (time(top), buckets.remove(&top).unwrap_or(0))
+        let is_open = self.is_oslat && top >= self.options.last_bucket();
+        let beyond = if is_open && thread.max.is_some_and(|max| max > top) {
+            (self.time(top), buckets.remove(&top).unwrap_or(0))
         } else {
             let binned = buckets.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
             let above = thread.cycles.unwrap_or(binned).saturating_sub(binned);
-            (time(self.options.range().unwrap_or(0).max(top.saturating_add(1))), above)
+            let end = self.range.or_else(|| self.options.range()).unwrap_or(0);
+            (self.time(end.max(top.saturating_add(1))), above)
         };
-        let interval = self.options.interval(u64::from(number)).filter(|_| self.is_cyclic);
-        let duration = self.options.duration().zip(interval);
+        let thread_number = u64::from(number);
         Some(Distribution {
             probe: if self.is_cyclic { "cyclic" } else { "oslat" },
             span: if self.is_cyclic { WAKE_UP } else { ("start of a noise", "its end") },
-            cpu: thread.cpu.unwrap_or(number),
-            buckets: buckets.into_iter().map(|(index, count)| (time(index), count)).collect(),
+            cpu: thread.cpu.and_then(|cpu| cpu.try_into().ok()).unwrap_or(number),
+            buckets: buckets.into_iter().map(|(index, count)| (self.time(index), count)).collect(),
+            width: self.unit,
             beyond,
-            min: thread.min.map(time),
-            max: thread.max.map(time),
-            interval,
-            periods: duration.map(|(duration, interval)| duration.0 / interval.0.max(1)),
+            min: thread.min.map(|min| self.time(min)),
+            max: thread.max.map(|max| self.time(max)),
+            interval: self.options.interval(thread_number).filter(|_| self.is_cyclic),
+            periods: self.options.periods(thread_number).filter(|_| self.is_cyclic),
             schedule: self.options.schedule(),
         })
     }
-}
 
-impl Thread {
-    /// The latencies of a pair, in nanoseconds.
-    fn figures(&self, program: &str, pair: u32) -> Vec<Figure> {
-        let figure = |(name, micros): (&str, f64)| Figure {
-            probe: program.to_owned(),
-            name: format!("pair {pair}: {name}"),
-            value: micros * 1_000.0,
-            unit: "ns".to_owned(),
-            load: Vec::new(),
-            profile: None,
+    /// The latencies of a pair, or of a thread without a distribution, in nanoseconds.
+    #[expect(clippy::cast_precision_loss, reason = "they are shown with some digits")]
+    fn figures(&self, thread: &Thread, program: &str, number: u32) -> Vec<Figure> {
+        let (of, [min, mean, max]) = match (&thread.receiver, thread.min, thread.max) {
+            (Some(pair), ..) => ("pair", [Some(pair.min), Some(pair.avg), Some(pair.max)]),
+            (None, Some(min), Some(max)) if !self.has_distribution(thread) => {
+                ("thread", [Some(min as f64), thread.avg, Some(max as f64)])
+            }
+            _ => return Vec::new(),
         };
-        let of = |of: &Receiver| [("min", of.min), ("mean", of.avg), ("max", of.max)].map(figure);
-        self.receiver.as_ref().map(of).into_iter().flatten().collect()
+        let figure = |(name, value): (&str, Option<f64>)| {
+            Some(Figure {
+                probe: program.to_owned(),
+                name: format!("{of} {number}: {name}"),
+                value: value? * self.unit.0 as f64,
+                unit: "ns".to_owned(),
+                load: Vec::new(),
+                profile: None,
+            })
+        };
+        [("min", min), ("mean", mean), ("max", max)].into_iter().filter_map(figure).collect()
     }
 }

@@ -2,6 +2,7 @@
 //! Source: `tools/tracing/rtla/src/timerlat_hist.c` and `osnoise_hist.c` of Linux.
 
 use super::ForeignError;
+use super::analysis;
 use super::distribution::{Distribution, Origin, record};
 use crate::brief;
 use crate::record::Record;
@@ -30,17 +31,31 @@ fn histogram(text: &str, tool: &'static str) -> Result<Record, ForeignError> {
         return Err(ForeignError::whole(tool, why));
     };
     let mut table = Table { tool, unit, columns: columns(tool, head)?, counts: None, end: 0 };
+    if let Some((line, _)) = lines.clone().find(|(_, line)| line.trim_start().starts_with("Index "))
+    {
+        return Err(ForeignError::at(
+            tool,
+            line,
+            "a second histogram begins here: these are two runs in one file",
+        ));
+    }
     for (line, row) in lines {
         match row.split_whitespace().next() {
-            Some("ALL:") => break,
+            // The sums of all columns, or the analysis of the sample that ended the run.
+            Some("ALL:" | "rtla" | "##") => break,
             Some(name) => table.add(line, name, row)?,
             None => {}
         }
     }
-    let (columns, width) = table.finished()?;
-    let duration = duration(text);
-    let origin = Origin { tool: tool.to_owned(), duration, resolution: width, ..Origin::default() };
-    Ok(record(&origin, &columns))
+    let origin = Origin {
+        tool: tool.to_owned(),
+        duration: duration(text),
+        rounded: "the begin of their bucket".to_owned(),
+        has_cpus: true,
+        remarks: analysis::remark(text).into_iter().collect(),
+        ..Origin::default()
+    };
+    record(tool, &origin, table.finished()?, Vec::new())
 }
 
 /// The columns that a header names.
@@ -97,16 +112,20 @@ impl Table {
         let time = |value: u64| Nanos(value.saturating_mul(unit));
         let bucket = name.parse::<u64>();
         let name = name.trim_end_matches(':');
+        let mut is_twice = false;
         for (column, value) in self.columns.iter_mut().zip(&values) {
             match (name, &bucket) {
                 ("over", _) => column.beyond.1 = value.unwrap_or(0),
                 ("min", _) => column.min = value.map(time),
                 ("max", _) => column.max = value.map(time),
                 (_, Ok(bucket)) => {
-                    column.buckets.insert(time(*bucket), value.unwrap_or(0));
+                    is_twice |= column.buckets.insert(time(*bucket), value.unwrap_or(0)).is_some();
                 }
                 _ => {}
             }
+        }
+        if is_twice {
+            return Err(self.error(line, format!("the bucket {name} is there twice")));
         }
         match (name, bucket) {
             ("count", _) => self.counts = Some((line, values)),
@@ -117,19 +136,20 @@ impl Table {
         Ok(())
     }
 
-    /// The columns with samples, and the width of their buckets. Fails where lines are missing.
-    fn finished(mut self) -> Result<(Vec<Distribution>, Nanos), ForeignError> {
+    /// The columns. Fails where lines are missing.
+    fn finished(mut self) -> Result<Vec<Distribution>, ForeignError> {
         let Some((line, counts)) = self.counts.take() else {
             let why = "it ends before its line 'count:': the file is cut short";
             return Err(ForeignError::whole(self.tool, why));
         };
         let width = width(&self.columns);
-        let limit = Nanos(self.end.saturating_mul(self.unit.0).saturating_add(width.0));
+        // The width of the last bucket is not known, and at least one unit.
+        let limit = Nanos(self.end.saturating_add(1).saturating_mul(self.unit.0));
         for (column, count) in self.columns.iter_mut().zip(counts) {
             column.buckets.retain(|_, count| *count > 0);
             column.beyond.0 = limit;
-            let above = column.beyond.1;
-            let all = column.buckets.values().fold(above, |sum, count| sum.saturating_add(*count));
+            column.width = width;
+            let all = column.recorded();
             if count.is_some_and(|count| count != all) {
                 let cpu = column.cpu;
                 let why =
@@ -137,12 +157,11 @@ impl Table {
                 return Err(ForeignError::at(self.tool, line, why));
             }
         }
-        self.columns.retain(|column| column.beyond.1 > 0 || !column.buckets.is_empty());
-        Ok((self.columns, width))
+        Ok(self.columns)
     }
 }
 
-/// The width of the buckets: the greatest common divisor of their begins.
+/// The greatest width that the buckets can have: the greatest common divisor of their begins.
 fn width(columns: &[Distribution]) -> Nanos {
     let divisor = |mut a: u64, mut b: u64| {
         while b > 0 {

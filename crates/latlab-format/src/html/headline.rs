@@ -1,7 +1,7 @@
 //! Headlines of a report: maximum, p99.9 and number of samples of each latency, and why it was late.
 
 use crate::picture::{NamedRecord, corrected, distribution, load};
-use crate::{at_least, capital, grouped, micro, printable, series_name, with_micro};
+use crate::{at_least, capital, grouped, lower_bound, micro, printable, series_name, with_micro};
 use latlab_core::compare::compare;
 use latlab_core::histogram::Histogram;
 use latlab_core::path::Off;
@@ -96,7 +96,7 @@ fn series_headline(subject: String, group: &[&Series]) -> Headline {
         format!(
             "{} periods were missed; corrected for them, p99.9 is {}",
             grouped(missed),
-            at_least(bounded, whole.quantiles().p99_9, micro)
+            lower_bound(bounded, whole.quantiles().p99_9, micro)
         )
     });
     Headline { subject, text, notes: note.into_iter().collect() }

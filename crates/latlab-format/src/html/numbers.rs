@@ -5,7 +5,7 @@ use super::explained::largest;
 use super::figure::Level;
 use super::table::{number, per_record, section, words};
 use crate::picture::{load, names};
-use crate::{at_least, decimal, grouped, micro, scheduling};
+use crate::{at_least, decimal, grouped, lower_bound, micro, scheduling};
 use latlab_core::histogram::Quantiles;
 use latlab_core::record::Series;
 use maud::{Markup, html};
@@ -28,13 +28,15 @@ fn latencies(level: Level, series: &[(&String, &Series)]) -> Markup {
     let mut rows = Vec::new();
     for (name, series) in series {
         let values = |q: &Quantiles| q.named().map(|(_, value)| at_least(series, value, micro));
-        let mut row = vec![(*name).clone(), micro(series.min), micro(series.mean)];
+        let mut row =
+            vec![(*name).clone(), micro(series.min), lower_bound(series, series.mean, micro)];
         row.extend(values(&series.quantiles));
         row.push(micro(series.max));
         rows.push(row);
         if series.corrected != series.quantiles {
             let mut row = vec![format!("{name} · corrected"), String::new(), String::new()];
-            row.extend(values(&series.corrected));
+            let bound = |(_, value)| lower_bound(series, value, micro);
+            row.extend(series.corrected.named().map(bound));
             row.push(String::new());
             rows.push(row);
         }
