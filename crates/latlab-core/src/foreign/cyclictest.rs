@@ -300,9 +300,10 @@ fn threads_and_samples(
         }
     };
     let distributions: Vec<Distribution> = samples.into_iter().map(distribution).collect();
-    let figures = match distributions.is_empty() {
-        true => threads.iter().flat_map(|(thread, of)| of.figures(*thread, unit)).collect(),
-        false => Vec::new(),
+    let figures = if distributions.is_empty() {
+        threads.iter().flat_map(|(thread, of)| of.figures(*thread, unit)).collect()
+    } else {
+        Vec::new()
     };
     let rounded = rounded(text, &options, unit);
     let origin = Origin { tool: tool(text), rounded, ..Origin::default() };

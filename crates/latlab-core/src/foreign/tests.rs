@@ -285,7 +285,8 @@ fn threads_of_one_cpu_are_one_series() {
 fn wide_lines_of_threads_are_in_nanoseconds() {
     let line =
         "T: 0 (  437) P:48 I:1000 C:    100 Min:   4123 Act:    5123 Avg:   5000 Max:   90000\n";
-    assert_eq!(record(line).figures[3].value, 90_000.0);
+    let figures = record(line).figures;
+    assert_eq!((figures[3].name.as_str(), figures[3].value), ("thread 0: max", 90_000.0));
 }
 
 const RTLA: &str = "\
