@@ -101,6 +101,7 @@ impl Distribution {
             probe: self.probe.to_owned(),
             span: (self.span.0.to_owned(), self.span.1.to_owned()),
             cpu: self.cpu,
+            load: vec![UNKNOWN.to_owned()],
             schedule: Schedule { policy, priority, slack: Nanos(0) },
             interval: self.interval.filter(|_| missed.is_some()),
             counts: Counts {
@@ -116,7 +117,7 @@ impl Distribution {
     }
 }
 
-/// The policy of threads whose policy a file does not say.
+/// The policy of threads whose policy a file does not say, and the load: none says it.
 const UNKNOWN: &str = "unknown";
 
 /// The span of cyclictest and of the probe `cyclic`.
@@ -199,6 +200,7 @@ fn unknown(origin: &Origin, distributions: &[Distribution]) -> String {
         ("the machine", true),
         ("its kernel", origin.kernel.is_none()),
         ("CPUs, for which threads are numbered", !origin.has_cpus),
+        ("the load", true),
         ("policy and priority", lack(|one| one.schedule.is_some())),
         ("missed periods", lack(has_periods)),
         ("when each sample was taken", true),

@@ -28,13 +28,20 @@ pub(super) fn header(sources: &[NamedRecord]) -> Markup {
             }
             @for source in sources {
                 p class="origin" {
-                    (source.name) " · " (source.record.machine.kernel) " · "
-                    (date(source.record.started)) " · " (source.record.tool)
+                    (origin(source))
                 }
             }
             (time_domain(sources))
         }
     }
+}
+
+/// Name, kernel, start and tool of a record; of another tool's result some are not known.
+fn origin(NamedRecord { name, record, .. }: &NamedRecord) -> String {
+    let start = (record.started > Nanos(0)).then(|| date(record.started));
+    let kernel = Some(record.machine.kernel.clone()).filter(|kernel| !kernel.is_empty());
+    let parts = [Some(name.clone()), kernel, start, Some(record.tool.clone())];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 /// A text whose parts in backquotes are code.
