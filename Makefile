@@ -152,9 +152,9 @@ demo: $(LATLAB)
 	@! test -e demo/scans/here.json || $(LATLAB) report demo/scans/here.json -o demo/scan-here.html
 	@echo "The reports are demo/*.html and demo/quick/report.html: open them in a browser."
 
-# Cargo is always asked for the whole workspace: of one package, crates have fewer features, and would be compiled
-# again. Format, clippy, unit tests and the rules of the tree: seconds once it is built, without root and network where the
-# tools are installed. The tests hear signals that a shell ignores in the background, and those of nohup.
+# Format, clippy, unit tests and the rules of the tree: seconds once it is built, without root and network where the
+# tools are installed. The tests hear signals that a shell ignores in the background, and those of nohup. Here and
+# below, cargo tests the whole workspace: for one package alone it would compile crates again, with fewer features.
 check: lint
 	tools/need $(UNIT_TEST_TOOLS)
 	env --default-signal=HUP,INT cargo test --quiet --locked --workspace --lib --bins --test tidy

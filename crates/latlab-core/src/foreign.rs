@@ -1,6 +1,6 @@
 //! Results of other tools, read as records: cyclictest's histogram and text, the JSON of rt-tests, rtla's histograms
-//! and analyses,
-//! and jitterdebugger's JSON. What a file does not say stays unknown, and a warning of the record says so.
+//! and analyses, and jitterdebugger's JSON. What a file does not say stays unknown, and a warning of the record says
+//! so.
 
 mod analysis;
 mod command_line;

@@ -180,7 +180,8 @@ pub(super) fn record(
     });
     let early = all.iter().any(|one| one.periods.is_some() && one.missed().is_none());
     let early = early.then(|| {
-        "more than a tenth of the periods of the whole duration have no sample: the run ended early,          and missed periods are not known"
+        "more than a tenth of the periods of the whole duration have no sample: the run ended early, \
+         and missed periods are not known"
             .to_owned()
     });
     let remarks = [unknown(origin, &all)].into_iter().chain(lacking).chain(early);
@@ -211,7 +212,7 @@ fn unknown(origin: &Origin, distributions: &[Distribution]) -> String {
     format!("measured by {tool}: values are rounded down to {rounded}; not known: {unknown}")
 }
 
-/// The warnings about samples above the range of the tool, one for each limit and span.
+/// The warnings about samples above the range of the tool, one for each limit.
 fn beyond(series: &[Series]) -> Vec<Warning> {
     let mut by_limit: BTreeMap<Nanos, (u64, u64)> = BTreeMap::new();
     for one in series {

@@ -50,7 +50,7 @@ fn histogram(text: &str, tool: &'static str) -> Result<Record, ForeignError> {
     let origin = Origin {
         tool: tool.to_owned(),
         duration: duration(text),
-        rounded: "the begin of their bucket".to_owned(),
+        rounded: "the start of their bucket".to_owned(),
         has_cpus: true,
         remarks: analysis::remark(text).into_iter().collect(),
         ..Origin::default()

@@ -318,7 +318,7 @@ fn histogram_of_rtla_has_a_series_for_each_column() {
         Some((Nanos(21 * MICRO), 2))
     );
     let unknown = warnings(&record, WarningCode::OtherTool)[0];
-    assert!(unknown.contains("values are rounded down to the begin of their bucket"), "{unknown}");
+    assert!(unknown.contains("values are rounded down to the start of their bucket"), "{unknown}");
 }
 
 #[test]
