@@ -2,17 +2,18 @@
 //! Source: `tools/tracing/rtla/src/timerlat_aa.c` of Linux.
 
 use super::ForeignError;
-use super::distribution::{Origin, record};
+use super::distribution::{Origin, figure, record};
 use crate::brief;
-use crate::record::{Figure, Record};
+use crate::record::Record;
 use std::borrow::Cow;
 
 const TOOL: &str = "rtla timerlat";
 
-/// Functions at the inner end of a stack trace: the timer interrupt that took it, and its entry.
+/// Functions at the inner end of a stack trace, without leading underscores: the timer interrupt that took it, and
+/// its entry.
 const OF_INTERRUPT: [&str; 7] = [
     "timerlat_irq",
-    "__hrtimer_run_queues",
+    "hrtimer_run_queues",
     "hrtimer_interrupt",
     "sysvec_apic_timer_interrupt",
     "asm_sysvec_apic_timer_interrupt",
@@ -99,13 +100,8 @@ impl<'a> Analysis<'a> {
                 "the analysis that begins here has no latency at its end: the text is cut short";
             return Err(ForeignError::at(TOOL, line, why));
         };
-        let figure = |(name, micros): (&str, f64)| Figure {
-            probe: "timerlat".to_owned(),
-            name: brief::text(name).into_owned(),
-            value: micros * 1_000.0,
-            unit: "ns".to_owned(),
-            load: Vec::new(),
-            profile: None,
+        let figure = |(name, micros): (&str, f64)| {
+            figure("timerlat", brief::text(name).into_owned(), micros * 1_000.0, "ns")
         };
         let more = (more > 0)
             .then(|| format!("{more} more analyses follow in the file, which are not read"));
@@ -146,7 +142,7 @@ impl<'a> Analysis<'a> {
 }
 
 fn is_of_interrupt(function: &str) -> bool {
-    OF_INTERRUPT.contains(&function.trim_start_matches("__")) || OF_INTERRUPT.contains(&function)
+    OF_INTERRUPT.contains(&function.trim_start_matches("__"))
 }
 
 /// The parts of a latency, by the begin of their line.

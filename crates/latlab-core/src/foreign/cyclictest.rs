@@ -3,7 +3,7 @@
 
 use super::ForeignError;
 use super::command_line::CommandLine;
-use super::distribution::{Distribution, Origin, WAKE_UP, record};
+use super::distribution::{Distribution, Origin, WAKE_UP, figure, record};
 use crate::record::{Figure, Record};
 use crate::time::Nanos;
 use std::collections::BTreeMap;
@@ -323,13 +323,8 @@ impl Thread {
     /// Its values; of a thread that had no cycle there are none.
     fn figures(&self, thread: u32, unit: Nanos) -> Vec<Figure> {
         #[expect(clippy::cast_precision_loss, reason = "it is shown with some digits")]
-        let figure = |(name, value, unit): (&str, u64, &str)| Figure {
-            probe: "cyclic".to_owned(),
-            name: format!("thread {thread}: {name}"),
-            value: value as f64,
-            unit: unit.to_owned(),
-            load: Vec::new(),
-            profile: None,
+        let figure = |(name, value, unit): (&str, u64, &str)| {
+            figure("cyclic", format!("thread {thread}: {name}"), value as f64, unit)
         };
         let nanos = |value: u64| value.saturating_mul(unit.0);
         let all = [

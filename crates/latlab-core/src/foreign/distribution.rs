@@ -140,6 +140,12 @@ pub(super) struct Origin {
     pub(super) remarks: Vec<String>,
 }
 
+/// A single value of a run whose load nobody knows.
+pub(super) fn figure(probe: &str, name: String, value: f64, unit: &str) -> Figure {
+    let load = vec![UNKNOWN.to_owned()];
+    Figure { probe: probe.to_owned(), name, value, unit: unit.to_owned(), load, profile: None }
+}
+
 /// More samples than any run has.
 const MOST: u64 = 1 << 53;
 

@@ -4,7 +4,7 @@
 
 use super::ForeignError;
 use super::command_line::CommandLine;
-use super::distribution::{Distribution, Origin, WAKE_UP, record};
+use super::distribution::{Distribution, Origin, WAKE_UP, figure, record};
 use crate::brief;
 use crate::record::{Figure, Record};
 use crate::time::Nanos;
@@ -181,14 +181,8 @@ impl Run {
             _ => return Vec::new(),
         };
         let figure = |(name, value): (&str, Option<f64>)| {
-            Some(Figure {
-                probe: program.to_owned(),
-                name: format!("{of} {number}: {name}"),
-                value: value? * self.unit.0 as f64,
-                unit: "ns".to_owned(),
-                load: Vec::new(),
-                profile: None,
-            })
+            let value = value? * self.unit.0 as f64;
+            Some(figure(program, format!("{of} {number}: {name}"), value, "ns"))
         };
         [("min", min), ("mean", mean), ("max", max)].into_iter().filter_map(figure).collect()
     }

@@ -240,6 +240,9 @@ fn options_are_read_in_every_form() {
     {
         assert_eq!((of(words).counts.missed, of(words).interval), (0, None), "{words}");
     }
+    let early = HISTOGRAM.replace("--duration=2", "--duration=30");
+    let said = warnings(&record(&early), WarningCode::OtherTool).join("; ");
+    assert!(said.contains("the run ended early, and missed periods are not known"), "{said}");
     let fine = of("-mN -t2 -i200 -h400 -D2");
     assert_eq!((fine.min, fine.beyond.map(|beyond| beyond.limit)), (Nanos(1), Some(Nanos(400))));
     for words in ["-h400 -i 18446744073709551615 -D2", "-h400 -D 18446744073709551615"] {
