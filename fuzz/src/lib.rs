@@ -44,6 +44,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("profile", programs::profile),
     ("protocol", texts::protocol),
     ("record", records::record),
+    ("recording", texts::recording),
     ("report", records::report),
     ("setting", texts::setting),
     ("size", texts::size),

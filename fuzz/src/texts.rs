@@ -2,6 +2,7 @@
 
 use latlab_check::PerfMap;
 use latlab_core::cpulist::CpuList;
+use latlab_core::explain::charge::Circumstances;
 use latlab_core::plan::Setting;
 use latlab_core::record::Record;
 use latlab_core::size::Bytes;
@@ -9,8 +10,10 @@ use latlab_core::study::claim::{Claim, NamedValue};
 use latlab_core::study::{self, Study};
 use latlab_core::symbols::{KallsymsLine, Symbols};
 use latlab_core::time::Nanos;
+use latlab_measure::cause;
 use latlab_mechanism::configuration::{Configuration, DEFAULT, loopback};
 use latlab_mechanism::protocol::{Answer, Command, LONGEST, line};
+use latlab_trace::{Trace, section, timehist};
 use std::sync::LazyLock;
 
 /// A duration: it is never longer than its parts, and shown in one of the units.
@@ -137,6 +140,26 @@ pub fn symbols(bytes: &[u8]) {
         let _ = symbols.find(line.address.wrapping_sub(1));
         let _ = symbols.find(line.address.wrapping_add(1 << 20));
     }
+}
+
+/// The trace of another tool: its wake-ups are in order, and their charges add up.
+pub fn recording(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let mut trace = Trace::new(None);
+    text.lines().for_each(|line| trace.expect(line));
+    text.lines().for_each(|line| trace.read(line));
+    trace.end();
+    let table = timehist::read(&text).map(|table| table.windows).unwrap_or_default();
+    for window in trace.take().into_iter().chain(table) {
+        assert!(window.due <= window.ran, "{window:?}");
+        let explanation = cause::explain(&window, &Circumstances::default());
+        assert_eq!(explanation.latency(), window.latency(), "{window:?}");
+    }
+    if let Some(Ok(section)) = section::read(&text) {
+        let mut trace = Trace::new(None);
+        section.events.iter().for_each(|line| trace.read(line));
+    }
+    let _ = (trace.limits(), trace.lack(), trace.tasks(), trace.new_names());
 }
 
 /// The result of another tool: as a record it is consistent, and read again.

@@ -145,7 +145,7 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     let window = Window {
         task, cpu, due, expiry, waking, waker, waker_cpu, switched, unreported, out, ran, events: own,
         elsewhere, stop, moves, lacks_moves, former_cpu, former, waking_stack, switch_stack, switch_pid,
-        stolen, torn, group, quota: None,
+        stolen, torn, group, lacks_interrupts: false, quota: None,
     };
     Some(window)
 }

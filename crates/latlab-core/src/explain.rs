@@ -168,6 +168,8 @@ pub enum Line {
     Reschedule,
     /// The function-call interrupt from another CPU.
     Call,
+    /// An interrupt that no event names, in the trace of another tool.
+    Unknown,
 }
 
 /// A function that a CPU runs for another one.
@@ -191,6 +193,7 @@ pub struct InterruptedContext {
 }
 
 /// One wake-up with its events, from when the task should have run until it ran.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact about the wake-up")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// The task that woke up.
@@ -246,6 +249,8 @@ pub struct Window {
     pub stolen: Nanos,
     /// Whether events are missing.
     pub torn: bool,
+    /// Whether interrupts and softirqs may have run that no event shows, in the trace of another tool.
+    pub lacks_interrupts: bool,
 }
 
 impl Window {
@@ -261,6 +266,9 @@ impl Window {
 }
 
 impl InterruptedContext {
+    /// The kernel, at an instruction that is not known.
+    pub const UNNAMED: InterruptedContext = InterruptedContext { ip: u64::MAX, user: false };
+
     /// Whether it is known to be in kernel mode.
     pub fn is_kernel(&self) -> bool {
         self.ip != 0 && !self.user

@@ -8,11 +8,13 @@ pub mod proc;
 mod running;
 mod summary;
 mod tasks;
+mod trace;
 mod wake_ups;
 
 pub use always::{FlightRecorder, Late};
 pub use probes::{ProbeExplainer, Subject};
 pub use tasks::TaskExplainer;
+pub use trace::TraceExplainer;
 pub use wake_ups::WakeUps;
 
 use latlab_bpf::{Detail, Recorder, RecorderError, Watch};
@@ -40,6 +42,21 @@ struct LateWakeUp {
     window: Option<Window>,
     /// Of a gap in a busy loop, which is no wake-up, its explanation.
     gap: Option<Explanation>,
+}
+
+impl LateWakeUp {
+    /// The wake-up of a window, in a measurement that began at `origin`.
+    fn of(window: Window, origin: Nanos) -> LateWakeUp {
+        LateWakeUp {
+            name: window.task.comm.to_string(),
+            cpu: window.cpu,
+            at: window.ran,
+            origin,
+            latency: window.latency(),
+            window: Some(window),
+            gap: None,
+        }
+    }
 }
 
 /// Refuses a plan that can't be explained here, before anything starts.

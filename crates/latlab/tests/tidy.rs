@@ -91,7 +91,7 @@ fn nothing_in(folder: &str, words: &[&str]) {
 }
 
 /// Crates without input, output or a clock.
-const PURE: [&str; 3] = ["latlab-core", "latlab-check", "latlab-mechanism"];
+const PURE: [&str; 4] = ["latlab-core", "latlab-check", "latlab-mechanism", "latlab-trace"];
 
 #[test]
 fn pure_crates_have_no_input_output_or_clock() {

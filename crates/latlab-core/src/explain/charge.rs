@@ -111,6 +111,11 @@ pub fn explain(window: &Window, circumstances: &Circumstances, causes: &[Cause])
 }
 
 impl Explanation {
+    /// Returns the explained latency: charges and unexplained time.
+    pub fn latency(&self) -> Nanos {
+        self.charges.iter().fold(self.unexplained, |sum, charge| sum + charge.length())
+    }
+
     fn charge(&mut self, cause: &'static str, segment: &Segment, culprit: Culprit) {
         match self.charges.last_mut() {
             Some(last)

@@ -127,7 +127,7 @@ impl Window {
     /// Returns the kernel functions that the waking interrupt interrupted, innermost first: none in
     /// user mode, and only the instruction pointer where the stack does not contain it.
     pub fn interrupted(&self, context: InterruptedContext) -> Vec<u64> {
-        if context.user || context.ip == 0 {
+        if context.user || context.ip == 0 || context == InterruptedContext::UNNAMED {
             return Vec::new();
         }
         match self.waking_stack.iter().position(|address| *address == context.ip) {

@@ -155,7 +155,7 @@ const TAKERS: &[&str] = &[
 ];
 
 /// Whether a function takes a lock: who called it is of interest.
-pub(super) fn is_taker(function: &str) -> bool {
+pub fn is_taker(function: &str) -> bool {
     matches!(function, "down" | "rtlock_lock")
         || TAKERS.iter().any(|taker| function.starts_with(taker))
 }

@@ -189,6 +189,7 @@ impl Names {
             Line::Timer => "timer interrupt".to_owned(),
             Line::Reschedule => "reschedule interrupt".to_owned(),
             Line::Call => "function call interrupt".to_owned(),
+            Line::Unknown => "an interrupt".to_owned(),
             Line::Device(number) => match self.interrupts.get(&number) {
                 Some(name) => format!("interrupt {number} ({name})"),
                 None => format!("interrupt {number}"),

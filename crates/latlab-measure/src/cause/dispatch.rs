@@ -28,6 +28,7 @@ impl Cause for Dispatch {
         let claimed = match segment.phase {
             Phase::Stopped | Phase::Slack | Phase::Due => false,
             Phase::Running => other.is_none(),
+            Phase::Runnable if window.lacks_interrupts => false,
             Phase::Runnable => match other {
                 Some(task) => {
                     let context = window.last_interrupt(segment);

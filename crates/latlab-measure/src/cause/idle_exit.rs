@@ -21,8 +21,9 @@ impl Describe for IdleExit {
 }
 
 impl Cause for IdleExit {
-    fn claim(segment: &Segment, _: &Window, _: &Circumstances) -> Option<Culprit> {
-        let waits = matches!(segment.phase, Phase::Due | Phase::Runnable);
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
+        let waits =
+            matches!(segment.phase, Phase::Due | Phase::Runnable) && !window.lacks_interrupts;
         (waits && is_idle(segment)).then(Culprit::default)
     }
 }

@@ -32,7 +32,7 @@ impl Describe for InterruptsOff {
 
 impl Cause for InterruptsOff {
     fn claim(segment: &Segment, window: &Window, machine: &Circumstances) -> Option<Culprit> {
-        if is_idle(segment) || !window.waits_for_interrupt(segment) {
+        if is_idle(segment) || window.lacks_interrupts || !window.waits_for_interrupt(segment) {
             return None;
         }
         let next = segment.next_interrupt(window).filter(|next| next.context.is_kernel())?;

@@ -14,7 +14,8 @@ use std::cmp::Ordering;
 /// woken: user space can be preempted anywhere. It was in kernel context if the last interrupt came
 /// there, or if it woke the task itself, on the same CPU. If the context of the last interrupt is
 /// not known, it was if more than 10 us passed from the end of that interrupt to the switch, not
-/// counting interrupts, softirqs and stolen time: from user space the kernel switches at once. The
+/// counting interrupts, softirqs and stolen time: from user space the kernel switches at once. In the
+/// trace of another tool, all interrupts and softirqs have to be events. The
 /// culprits are that task and the function in which it was switched out; or, if that was only on
 /// its return from the kernel, the function that the waking interrupt came in. It is the
 /// non-preemptible section of Abeni et al. (RTAS 2002), and what the kernel's preemptoff tracer
@@ -43,7 +44,7 @@ impl Cause for NonPreemptible {
             }
         };
         let waits = segment.phase == Phase::Runnable && order == Ordering::Greater;
-        if !waits || !in_kernel || task.is_idle() {
+        if !waits || !in_kernel || task.is_idle() || window.lacks_interrupts {
             return None;
         }
         let here = segment.cpu == Some(window.waker_cpu) && window.waker.pid == task.pid;

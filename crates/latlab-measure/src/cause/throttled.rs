@@ -46,7 +46,10 @@ impl Cause for Throttled {
             && order == Ordering::Greater
             && (window.was_passed_over(segment)
                 || window.was_left_waiting(segment)
-                || !on.hypervisor && stays_idle(segment) && window.was_left_idle(segment));
+                || !on.hypervisor
+                    && !window.lacks_interrupts
+                    && stays_idle(segment)
+                    && window.was_left_idle(segment));
         passed_over.then_some(Culprit { task: Some(task), ..Culprit::default() })
     }
 }

@@ -75,12 +75,17 @@ impl Summarizer {
     pub(super) fn new(machine: &Machine, has_threshold: bool) -> Summarizer {
         // Reading symbols takes long beside loads.
         let _share = LargestShare::take();
-        let circumstances = circumstances(machine);
         let (names, no_symbols) = names();
+        let of_trace = Summarizer::of_trace(machine, has_threshold);
+        Summarizer { names, no_symbols, ..of_trace }
+    }
+
+    /// The same for a trace, which names functions and interrupts itself.
+    pub(super) fn of_trace(machine: &Machine, has_threshold: bool) -> Summarizer {
         Summarizer {
-            circumstances,
-            names,
-            no_symbols,
+            circumstances: circumstances(machine),
+            names: Names::default(),
+            no_symbols: None,
             has_threshold,
             kept: Vec::new(),
             summary: Summary::default(),
@@ -105,7 +110,12 @@ impl Summarizer {
         }
     }
 
-    /// The names of this machine's interrupts and functions.
+    /// Replaces the names of interrupts and functions.
+    pub(super) fn set_names(&mut self, names: Names) {
+        self.names = names;
+    }
+
+    /// The names of interrupts and functions.
     pub(super) fn names(&self) -> &Names {
         &self.names
     }
@@ -157,22 +167,27 @@ impl Summarizer {
         above: Nanos,
         recorder: &Recorder,
     ) -> Explanations {
+        let mut all = self.finish_trace(wake_ups, above);
+        let explained = &mut all.explained;
+        let losses = recorder.losses();
+        (explained.cost, explained.counted) = (cost(recorder), recorder.counted());
+        explained.lost = losses.windows + losses.unreadable + losses.events_missed;
+        explained.missing = self.gaps.sentences(recorder);
+        let no_symbols = self.no_symbols.iter();
+        explained.missing.extend(no_symbols.map(|why| format!("functions can't be named: {why}")));
+        all
+    }
+
+    /// The same for a trace.
+    pub(super) fn finish_trace(&mut self, wake_ups: u64, above: Nanos) -> Explanations {
         let above = above.max(self.above());
         self.count_kept(above);
-        let mut missing = self.gaps.sentences(recorder);
-        let no_symbols = self.no_symbols.iter();
-        missing.extend(no_symbols.map(|why| format!("functions can't be named: {why}")));
-        let losses = recorder.losses();
-        let explained = Explained {
-            wake_ups,
-            above,
-            cost: cost(recorder),
-            counted: recorder.counted(),
-            lost: losses.windows + losses.unreadable + losses.events_missed,
-            missing,
-            ..self.summary.explained()
-        };
-        Explanations { explained, worst: self.summary.worst().to_vec() }
+        explanations(wake_ups, above, &self.summary)
+    }
+
+    /// Number of wake-ups among those that count whose events are incomplete.
+    pub(super) fn torn(&self) -> u64 {
+        self.gaps.torn
     }
 
     fn keep_the_worst(&mut self) {

@@ -294,15 +294,7 @@ impl LateWakeUp {
         if window.meets_quota() {
             window.quota = quota::of_task(&Root::default(), window.task.pid);
         }
-        LateWakeUp {
-            name: window.task.comm.to_string(),
-            cpu: window.cpu,
-            at: window.ran,
-            origin,
-            latency: window.latency(),
-            window: Some(window),
-            gap: None,
-        }
+        LateWakeUp::of(window, origin)
     }
 }
 

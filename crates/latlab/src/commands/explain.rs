@@ -1,6 +1,7 @@
 //! `latlab explain`: finds the causes of late wake-ups.
 
 mod always;
+mod file;
 pub(super) mod proof;
 
 use super::rights;
@@ -11,6 +12,8 @@ use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_measure::explain;
 use latlab_part::failure::{Failure, Result};
+use latlab_sys::capabilities::Purpose;
+use std::path::Path;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -19,6 +22,7 @@ Examples:
   latlab explain --on lab:standard --load procfs  trace the worst samples on a kernel in QEMU
   latlab explain --prove --load hackbench         try what may help against the causes, and measure
   latlab explain --always --out late/             record late wake-ups of real-time tasks for weeks
+  latlab explain trace.dat --comm motor           explain a trace of trace-cmd, ftrace or perf
   latlab explain --on lab:standard scan populate:4MiB";
 
 /// Explain why wake-ups were late
@@ -46,6 +50,11 @@ Examples:
 /// names the function behind each of its longest sections. With --verify it also traces with BPF
 /// inside the guest, compares the causes with the instructions of the same wake-ups, and fails where
 /// they disagree.
+///
+/// With a file it explains the trace that another tool has recorded: trace.dat and perf.data (with trace-cmd and
+/// perf), the text of ftrace, trace-cmd report and perf script, the traces of rtla timerlat and of ftrace's latency
+/// tracers, and perf sched timehist. Without --pid, --comm or --rt it explains real-time tasks or, if none wakes up,
+/// all. The output says which events are missing and what that costs: docs/files.md.
 ///
 /// With --prove it then tries what can be changed at once against the leading causes: settings of
 /// the kernel, the priority of the probe, the place of the loads, and mechanisms of latlab adapt. It
@@ -122,6 +131,11 @@ fn task_name(text: &str) -> std::result::Result<String, String> {
 
 impl Explain {
     pub(super) fn run(&self) -> Result<()> {
+        if self.subject.is_none()
+            && let Some(path) = self.run.trace()?
+        {
+            return self.trace(path);
+        }
         match &self.subject {
             None if self.always => self.always(),
             None if self.prove => self.run.measurement().prove(&self.plan()?, self.verbose),
@@ -150,6 +164,23 @@ impl Explain {
             Some((option, _)) => Err(Failure::failed(format!("{option} does not apply to a scan"))),
             None => Ok(()),
         }
+    }
+
+    /// Explains the late wake-ups of a trace.
+    fn trace(&self, path: &Path) -> Result<()> {
+        let live = [
+            ("--running", self.running),
+            ("--traced", self.traced),
+            ("--verify", self.verify),
+            ("--prove", self.prove),
+            ("--always", self.always),
+        ];
+        if let Some((option, _)) = live.iter().find(|(_, given)| *given) {
+            return Err(Failure::failed(format!("{option} does not apply to a trace")));
+        }
+        rights::keep(&[Purpose::Files])?;
+        let (watched, above) = (self.watched(), self.above);
+        self.run.measurement().make(self.verbose, || file::explain(path, watched, above))
     }
 
     /// Records late wake-ups until it is ended.

@@ -81,6 +81,24 @@ impl Measurement {
         })
     }
 
+    /// Makes a record without measuring on a target, prints it and writes it.
+    pub(super) fn make(
+        &self,
+        verbose: bool,
+        make: impl FnOnce() -> Result<(Record, Result<()>)>,
+    ) -> Result<()> {
+        if !self.is_native() || self.metrics.is_some() {
+            return Err(Failure::failed("--on and --metrics are for measurements: leave them out"));
+        }
+        self.options.check(&self.on[0])?;
+        let out = self.out.as_deref().filter(|out| *out != Path::new(STDOUT));
+        let file = out.map(Reserved::begin).transpose()?;
+        let (record, result) = make()?;
+        record.warnings.iter().for_each(|warning| format::say(&warning.text));
+        let written = file.map_or(Ok(()), |file| self.write(file, &record));
+        worse(result, worse(written, self.show(&record, verbose)))
+    }
+
     fn carry_out_by(&self, plan: &Plan, verbose: bool, carry_out: CarryOut) -> Result<()> {
         let prepared = Prepared::of(plan)?;
         let plans: Vec<Prepared> =

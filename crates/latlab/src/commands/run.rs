@@ -12,7 +12,7 @@ use latlab_measure::load::LOADS;
 use latlab_measure::probe::PROBES;
 use latlab_part::failure::{Failure, Result};
 use latlab_part::part;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -131,6 +131,26 @@ impl Run {
             ))),
             None => Ok(&self.measurement),
         }
+    }
+
+    /// The file of a trace, if one is given instead of probes. Refuses all other options then.
+    pub(super) fn trace(&self) -> Result<Option<&Path>> {
+        let is_probe = |text: &str| {
+            let name = text.split(':').next().unwrap_or_default();
+            PROBES.iter().any(|probe| probe.about.name == name)
+        };
+        let is_file = |text: &&String| {
+            !is_probe(text) && (text.contains(['/', '.']) || Path::new(text).exists())
+        };
+        let Some(file) = self.probes.iter().find(is_file) else { return Ok(None) };
+        let refused = match self.first_given_except(&["PROBE"]) {
+            Some(option) => format!("{option} is for measurements, and {file} is a trace"),
+            None if self.probes.len() > 1 => {
+                format!("{file} is a trace: give one trace and no probe")
+            }
+            None => return Ok(Some(Path::new(file))),
+        };
+        Err(Failure::failed(refused))
     }
 
     /// How long `explain --always` watches and the folder for its records. Refuses the options of

@@ -1,6 +1,7 @@
 //! Explanations of late wake-ups: of known causes, of tasks already running, and their reports.
 
 mod always;
+mod file;
 mod kernels;
 mod microscope;
 mod running;

@@ -82,7 +82,10 @@ fn calls_can_all_be_scanned_on_this_machine() {
     let _lock = lock_machine();
     let calls = calls(&["driver"]);
     assert!(calls.len() >= 16, "{calls:?}");
-    let words = calls.join(" ");
+    // How long a disk takes depends on what other tests write to it.
+    let in_memory =
+        |name: &String| if name == "sync" { "sync:dir=/dev/shm" } else { name }.to_owned();
+    let words = calls.iter().map(in_memory).collect::<Vec<_>>().join(" ");
     let output = latlab(&format!("scan {words} {COARSE}"));
     assert_eq!(output.code(), Some(0), "{output:?}");
     let record = output.record();

@@ -34,6 +34,9 @@ fn daemon_is_watched_after_the_program_has_ended() {
     assert!(note.is_some_and(|note| note.contains(") ended after ")), "{:?}", found.notes);
 }
 
+/// Starts `sleep`, and waits until it is no longer a copy of the shell.
+const LEAVES: &str = "sleep 1000 & until grep -q sleep /proc/$!/comm; do :; done";
+
 #[test]
 fn ordinary_process_that_a_program_leaves_runs_on() {
     if !latlab_testing::bpf() {
@@ -41,7 +44,7 @@ fn ordinary_process_that_a_program_leaves_runs_on() {
     }
     let _lock = lock_machine();
     let mut check = Command::new(LATLAB);
-    let output = run(check.args(["check", "--", "sh", "-c", "sleep 1000 & echo $! >&2"]));
+    let output = run(check.args(["check", "--", "sh", "-c", &format!("{LEAVES}; echo $! >&2")]));
     assert_eq!(output.code(), Some(2), "{output:?}");
     let words = ["watching the processes that it left: sleep [", "no thread was real-time"];
     assert!(words.iter().all(|words| output.stderr.contains(words)), "{output:?}");
