@@ -141,6 +141,10 @@ fn workspace(commands: &[String]) -> tempfile::TempDir {
     if is_named("bzImage") {
         symlink(kernel(), here("arch/x86/boot/bzImage")).expect("the folder can be written");
     }
+    if is_named("trace.txt") {
+        let trace = tree().join("fuzz/corpus/recording/ftrace");
+        fs::copy(trace, here("trace.txt")).expect("the folder can be written");
+    }
     fs::write(here("adapt.toml"), latlab("generate adapt.toml").stdout)
         .expect("the folder can be written");
     let names = ["idle.json", "before/1.json", "before/2.json", "after/1.json", "after/2.json"];
