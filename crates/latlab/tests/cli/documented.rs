@@ -82,7 +82,8 @@ fn shortened(command: &str) -> String {
         words.push("--seeds 1 --count 20".to_owned());
     }
     let has_length = |word: &String| ["--for", "--count"].contains(&word.as_str());
-    if !words.iter().any(has_length) {
+    let is_measurement = !words.iter().any(|word| word == "trace.txt");
+    if is_measurement && !words.iter().any(has_length) {
         make_short(&mut words);
     }
     words.join(" ")
