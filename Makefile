@@ -49,7 +49,7 @@ TEST_TOOLS := $(UNIT_TEST_TOOLS) /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 c
 	setcap=libcap2-bin ssh=openssh-client /usr/sbin/sshd=openssh-server \
 	qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 \
 	/usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client \
-	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
+	/usr/sbin/munged=munge cyclictest=rt-tests trace-cmd=trace-cmd stress-ng=stress-ng clang=clang llvm-strip=llvm \
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
 .PHONY: build library install packages packages-test demo check test test-rest test-all boards truth torture checked fuzz deny kernels studies lint bench bpf book clean

@@ -149,7 +149,7 @@ pub fn recording(bytes: &[u8]) {
     text.lines().for_each(|line| trace.expect(line));
     text.lines().for_each(|line| trace.read(line));
     trace.end();
-    let table = timehist::read(&text).map(|table| table.windows).unwrap_or_default();
+    let table = timehist::read(&text, None).map(|table| table.windows).unwrap_or_default();
     for window in trace.take().into_iter().chain(table) {
         assert!(window.due <= window.ran, "{window:?}");
         let explanation = cause::explain(&window, &Circumstances::default());

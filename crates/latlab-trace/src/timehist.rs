@@ -2,7 +2,10 @@
 //! Source: `tools/perf/builtin-sched.c` of Linux.
 
 use crate::line::{time, word};
+use crate::timerlat::ORDINARY;
+use crate::watch::Watching;
 use latlab_core::explain::{Comm, Event, EventKind, Task, Window};
+use latlab_core::plan::Watched;
 use latlab_core::time::Nanos;
 use std::collections::BTreeMap;
 
@@ -35,8 +38,9 @@ struct Run {
     delay: Nanos,
 }
 
-/// Reads a table; none if the text is none.
-pub fn read(text: &str) -> Option<Timehist> {
+/// Reads the wake-ups of the watched tasks in a table, by default of all tasks but threads of the kernel; none if the
+/// text is none.
+pub fn read(text: &str, watched: Option<Watched>) -> Option<Timehist> {
     let (begin, header) = text.lines().enumerate().find(|(_, line)| {
         line.contains("task name") && line.contains("sch delay") && line.contains("run time")
     })?;
@@ -52,6 +56,8 @@ pub fn read(text: &str) -> Option<Timehist> {
         let woken = (0..runs.len()).filter(|nth| runs[*nth].delay > Nanos(0));
         windows.extend(woken.map(|nth| window(&runs[..=nth], has_priorities)));
     }
+    let watching = Watching::new(watched);
+    windows.retain(|window: &Window| watching.has(&window.task));
     windows.sort_by_key(|window| window.ran);
     Some(Timehist { windows, has_priorities })
 }
@@ -81,7 +87,7 @@ impl Run {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let first = words.len().checked_sub(columns.len())?;
         let task = words.get(..first)?.join(" ");
-        let (mut prio, mut delay, mut length) = (0, Nanos(0), Nanos(0));
+        let (mut prio, mut delay, mut length) = (ORDINARY, Nanos(0), Nanos(0));
         for (column, word) in columns.iter().zip(&words[first..]) {
             match column {
                 Column::Priority => prio = word.parse().ok()?,
@@ -163,12 +169,14 @@ mod tests {
 
     #[test]
     fn wake_up_is_found_between_runs() {
-        let found = read(TABLE).expect("it is one");
+        let found = read(TABLE, None).expect("it is one");
         let [window] = found.windows.as_slice() else { panic!("{found:?}") };
         assert_eq!((window.task.pid, window.task.comm.to_string().as_str()), (42, "my task"));
         assert_eq!((window.cpu, window.latency()), (1, Nanos(2_500_000)));
         assert!(!found.has_priorities && window.events.is_empty());
-        assert!(read("time cpu").is_none());
+        assert!(read("time cpu", None).is_none());
+        let realtime = read(TABLE, Some(Watched::Realtime)).expect("it is one");
+        assert_eq!(realtime.windows, [], "priorities are not known");
     }
 
     #[test]
@@ -176,7 +184,7 @@ mod tests {
         let text = TABLE.replace("wait time  sch", "prio  wait time  sch");
         let text =
             text.replace("0.000      0.000 ", "9 0.000      0.000 ").replace("10.664", "19 10.664");
-        let found = read(&text).expect("it is one");
+        let found = read(&text, None).expect("it is one");
         let [window] = found.windows.as_slice() else { panic!("{found:?}") };
         let next: Vec<(u32, i16)> = window
             .events

@@ -11,7 +11,7 @@ const KEPT: usize = 4_096;
 /// The kernel's priority of timerlat's threads where no event names it: `SCHED_FIFO` 95, rtla's default.
 const PRIO: i16 = 4;
 /// The kernel's priority of a task whose priority the trace does not name: nice 0.
-const ORDINARY: i16 = 120;
+pub(crate) const ORDINARY: i16 = 120;
 
 /// What the tracer has reported on a CPU.
 #[derive(Debug, Default)]

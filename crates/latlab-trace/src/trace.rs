@@ -155,11 +155,6 @@ impl Trace {
         self.late.extend(late);
     }
 
-    /// Number of events so far.
-    pub fn events(&self) -> u64 {
-        self.counts.events
-    }
-
     /// Number of wake-ups of the watched tasks so far.
     pub fn wake_ups(&self) -> u64 {
         self.counts.wake_ups

@@ -1,7 +1,6 @@
 //! `latlab explain FILE`: explains the late wake-ups of a trace that another tool has recorded.
 
 use crate::commands::{LONGEST, block_signals};
-use latlab_core::explain::Window;
 use latlab_core::foreign;
 use latlab_core::machine::Machine;
 use latlab_core::plan::{ExplainPlan, Length, Plan, Watched};
@@ -61,8 +60,10 @@ pub(super) fn explain(
         let section = section::read(&text).unwrap_or(section).context(&name)?;
         return Ok((of_section(&section, above), Ok(())));
     }
-    if let Some(table) = timehist::read(&text) {
-        let table = timehist::read(&source.whole(&name)?).unwrap_or(table);
+    if timehist::read(&text, watched.clone()).is_some() {
+        let table = timehist::read(&source.whole(&name)?, watched.clone());
+        let table = table.filter(|table| !table.windows.is_empty());
+        let table = table.ok_or_else(|| failed(&name, "it has no wake-up of the watched tasks"))?;
         return Ok((of_table(table, watched, above), Ok(())));
     }
     if let Some(Ok(_)) = foreign::read(&text) {
@@ -191,13 +192,13 @@ impl Reading {
 
     /// Explains the wake-ups that were read.
     fn explain(&mut self) {
-        let late = self.trace.take();
-        if late.is_empty() {
-            return;
-        }
         if self.trace.watched() != self.watched.as_ref() {
             // Real-time tasks have woken up: the others do not count.
             (self.watched, self.explainer) = (self.trace.watched().cloned(), None);
+        }
+        let late = self.trace.take();
+        if late.is_empty() {
+            return;
         }
         let (above, origin) = (self.above, self.trace.span().unwrap_or_default().0);
         let begin = || TraceExplainer::new(&Machine::default(), above, origin);
@@ -292,8 +293,6 @@ fn of_section(section: &Section, above: Option<Nanos>) -> Record {
 /// The record of the table of perf sched timehist.
 fn of_table(table: Timehist, watched: Option<Watched>, above: Option<Nanos>) -> Record {
     let Timehist { windows, has_priorities } = table;
-    let windows: Vec<Window> =
-        windows.into_iter().filter(|window| is_watched(window, watched.as_ref())).collect();
     let origin = windows.iter().map(|window| window.due).min().unwrap_or_default();
     let cpus = windows.iter().map(|window| window.cpu).collect();
     let machine = Machine { cpus, ..Machine::default() };
@@ -314,16 +313,6 @@ fn of_table(table: Timehist, watched: Option<Watched>, above: Option<Nanos>) -> 
         "the table has no interrupts and no stacks: only the tasks that had the CPU can be told";
     all.explained.missing.push(why.to_owned());
     record(plan, machine, (above, watched), all)
-}
-
-fn is_watched(window: &Window, watched: Option<&Watched>) -> bool {
-    let task = &window.task;
-    match watched {
-        None => !task.is_idle(),
-        Some(Watched::Realtime) => task.is_realtime() && !task.is_idle(),
-        Some(Watched::Name(name)) => task.comm.to_string() == *name,
-        Some(Watched::Task(pid)) => task.pid == *pid,
-    }
 }
 
 fn record(

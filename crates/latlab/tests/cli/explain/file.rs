@@ -55,6 +55,17 @@ fn task_that_had_the_cpu_is_named() {
 }
 
 #[test]
+fn ordinary_tasks_do_not_count_where_a_real_time_task_was_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.txt");
+    let ordinary = scene().replace("prio=39", "prio=120").replace("prio=9 ", "prio=120 ");
+    let prompt = scene().replace("003105", "000106").replace(" 1.0", " 2.0");
+    fs::write(&path, ordinary + &prompt).unwrap();
+    let output = latlab(&format!("explain {} --above 1ms", path.display()));
+    assert!(output.stdout.contains("none of 1 wake-ups was later than 1 ms"), "{output:?}");
+}
+
+#[test]
 fn file_that_can_not_be_explained_is_refused_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let put = |name: &str, bytes: &[u8]| {
@@ -91,10 +102,10 @@ fn trace_of_this_kernel_is_read_with_every_event() {
     // An instance of its own, so that nobody else's tracing is changed.
     let instance = "/sys/kernel/tracing/instances/latlab-test";
     let script = format!(
-        "mkdir {instance} && cd {instance} && echo mono > trace_clock && for event in sched/sched_switch \
-         sched/sched_waking sched/sched_wakeup irq irq_vectors timer/hrtimer_start timer/hrtimer_expire_entry \
-         timer/hrtimer_expire_exit; do echo 1 > events/$event/enable; done; chrt -f 60 sh -c 'for n in 1 2 3 4 5 6 7 8 9 \
-         10; do sleep 0.01; done'; echo 0 > tracing_on; cat trace > {}; cd /; rmdir {instance}",
+        "set -e; mkdir -p {instance}; trap 'cd /; rmdir {instance}' EXIT; cd {instance}; echo mono > trace_clock; \
+         for event in sched/sched_switch sched/sched_waking sched/sched_wakeup irq irq_vectors timer/hrtimer_start \
+         timer/hrtimer_expire_entry timer/hrtimer_expire_exit; do echo 1 > events/$event/enable; done; \
+         chrt -f 60 sh -c 'for n in 1 2 3 4 5 6 7 8 9 10; do sleep 0.01; done'; echo 0 > tracing_on; cat trace > {}",
         path.display()
     );
     let traced = Command::new("sh").args(["-c", &script]).status().unwrap();
